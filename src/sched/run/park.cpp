@@ -44,9 +44,9 @@ bool commit(parkable& self, std::uint32_t notes = 0) noexcept {
             next = (seen & ~std::uint32_t{parkable::expired}) | parkable::by_deadline;
         else
             next = (seen & ~std::uint32_t{parkable::stopped}) | parkable::by_stop;
-        // sync(park): release publishes the saved registers to the waker that clears the bit;
-        // acquire sees what an early waker did before it left its token.
-        if (self.word.compare_exchange(seen, next, base::acq_rel, base::relaxed))
+        // sync(park): publishes the saved registers to the waker that clears the bit. What an early
+        // waker did before it left its token, take_reason() sees.
+        if (self.word.compare_exchange(seen, next, base::release, base::relaxed))
             return (next & parked_bit<kind>) != 0;
     }
 }
@@ -208,7 +208,7 @@ std::uint32_t take_aside(fiber& f) noexcept {
         if ((seen & parkable::any_parked) == 0) return 0;
         const std::uint32_t bits = seen & parkable::of_the_park;
         // sync(park): sees the saved registers, as a waker does.
-        if (f.word.compare_exchange(seen, seen & ~bits, base::acq_rel, base::relaxed)) return bits;
+        if (f.word.compare_exchange(seen, seen & ~bits, base::acquire, base::relaxed)) return bits;
     }
 }
 

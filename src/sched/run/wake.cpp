@@ -56,7 +56,7 @@ UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
             if (target.word.compare_exchange(seen, seen & ~parkable::of_the_park, base::acq_rel,
                                              base::relaxed))
                 return true;
-        } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel, base::relaxed)) {
+        } else if (target.word.compare_exchange(seen, seen | token, base::release, base::relaxed)) {
             // sync(park): also if the token was there, so that this is ordered before the token's
             // consumption.
             return false;
