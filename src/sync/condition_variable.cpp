@@ -167,7 +167,7 @@ waiter* take(condition_state& c, bool all) noexcept {
 void tell(condition_waiter& w) noexcept {
     parkable& who = *w.who;
     // sync(condition): publishes what the caller did to a waiter that has not parked yet.
-    if (w.is_foreign && w.phase.exchange(notified, base::acq_rel) == unlocking) return;
+    if (w.is_foreign && w.phase.exchange(notified, base::release) == unlocking) return;
     who.is_held.get() ? sched::resume_held(who) : sched::wake(who);
 }
 
@@ -301,8 +301,8 @@ bool condition_calls::wait(condition_state& c, foreign_lock held, deadline limit
     enqueue(c, w);
     held.unlock(held.lock);
     std::uint32_t seen = unlocking;
-    // sync(condition): acquire sees what an earlier notify did.
-    if (!w.phase.compare_exchange(seen, waiting, base::acq_rel, base::acquire)) return true;
+    // sync(condition): sees what an earlier notify did. relaxed: a later one wakes it.
+    if (!w.phase.compare_exchange(seen, waiting, base::relaxed, base::acquire)) return true;
     return park_until_notified(c, w, until, stop);
 }
 

@@ -114,8 +114,8 @@ void hand_over(shared_mutex_state& m, list_guard& guard) noexcept {
         return;
     }
     parkable& who = *pop(m.waiters)->who;
-    // sync(shared_mutex): as above.
-    holder.store(reinterpret_cast<std::uintptr_t>(&who) + waiters_flag(m.waiters), base::release);
+    // relaxed: nobody enters beside the writer, to which the wake-up publishes the section.
+    holder.store(reinterpret_cast<std::uintptr_t>(&who) + waiters_flag(m.waiters), base::relaxed);
     guard.unlock();
     sched::wake(who);
 }
@@ -132,10 +132,9 @@ void close_gap(shared_mutex_state& m, list_guard& guard) noexcept {
         if ((holder.load(base::relaxed) & has_readers) == 0) return;
         batch = take_readers(m.waiters, readers);
     }
-    // sync(shared_mutex): both, for the readers let in: they see the last writer, and continue its
-    // release. The flag is cleared in the same step, or the last reader could find it set with an
-    // empty list.
-    holder.fetch_add(readers * one_reader - (empty(m.waiters) ? has_waiters : 0), base::acq_rel);
+    // sync(shared_mutex): sees the last writer, for the readers let in. The flag is cleared in the
+    // same step, or the last reader could find it set with an empty list.
+    holder.fetch_add(readers * one_reader - (empty(m.waiters) ? has_waiters : 0), base::acquire);
     guard.unlock();
     wake_all(batch);
 }
