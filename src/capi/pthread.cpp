@@ -17,6 +17,8 @@
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "capi/call.hpp"
+#include "capi/clock.hpp"
+#include "capi/posix_errno.hpp"
 #include "capi/started.hpp"
 #include "os/memory.hpp"
 #include "runtime/runtime.hpp"
@@ -93,57 +95,6 @@ int only(int supported, int last, int value) noexcept {
 }
 int only_private(int shared) noexcept {
     return only(UMS_PTHREAD_PROCESS_PRIVATE, UMS_PTHREAD_PROCESS_SHARED, shared);
-}
-
-// Reads the address of errno after the call, which may have changed the kernel thread.
-[[gnu::noinline]] int in_errno(int result) noexcept {
-    if (result == 0) return 0;
-    UMS_DEBUG_ASSERT(result < 0, "errno would get a number below zero");
-    errno = -result;
-    return -1;
-}
-
-bool is_time(const timespec* t) noexcept { return t->tv_nsec >= 0 && t->tv_nsec < 1'000'000'000; }
-bool is_clock(clockid_t clock) noexcept {
-    return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
-}
-
-std::int64_t in_nanoseconds(const timespec& t) noexcept {
-    std::int64_t ns = 0;
-    if (__builtin_mul_overflow(std::int64_t{t.tv_sec}, 1'000'000'000, &ns) ||
-        __builtin_add_overflow(ns, t.tv_nsec, &ns))
-        return t.tv_sec < 0 ? 0 : UMS_NEVER;
-    return ns;
-}
-
-std::int64_t now_by(clockid_t clock) noexcept {
-    timespec t;
-    ::clock_gettime(clock, &t);
-    return in_nanoseconds(t);
-}
-
-bool has_passed(clockid_t clock, const timespec& limit) noexcept {
-    return now_by(clock) >= in_nanoseconds(limit);
-}
-
-// As far from now as `limit` is on its clock.
-std::int64_t deadline_of(clockid_t clock, const timespec& limit) noexcept {
-    UMS_DEBUG_ASSERT(is_clock(clock) && is_time(&limit), "a time was used before it was checked");
-    const std::int64_t at = in_nanoseconds(limit);
-    if (clock == CLOCK_MONOTONIC || at == UMS_NEVER) return at;
-    const std::int64_t now = now_by(clock);
-    return at > now ? ums_deadline_after(at - now) : 0;
-}
-
-// Calls wait(deadline), and again if it returned early because the clock was set back. Returns a
-// negative error number on failure.
-template <class Wait>
-int wait_by(clockid_t clock, const timespec* limit, Wait wait) {
-    if (!is_clock(clock) || !is_time(limit)) return -EINVAL;
-    for (;;) {
-        const int result = wait(deadline_of(clock, *limit));
-        if (result != -ETIMEDOUT || has_passed(clock, *limit)) return result;
-    }
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ def programs(build, wanted):
                 yield name, None, "no libc++ with std::stop_token"
     for compiler in ("gcc", "clang-19"):
         for standard in ("c99", "c11"):
-            for header in ("ums.h", "ums_io.h", "ums_pthread.h", "ums_scheduling.h", "ums_stack.h"):
+            for header in ("ums.h", "ums_io.h", "ums_posix.h", "ums_pthread.h", "ums_scheduling.h", "ums_stack.h"):
                 if not os.path.exists(os.path.join(ROOT, "include/ums", header)) or not shutil.which(compiler):
                     continue
                 yield (f"{compiler} {standard} -pedantic {header}",

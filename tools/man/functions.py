@@ -17,10 +17,13 @@ import mdoc
 HEADERS = [
     "ums/ums.h",
     "ums/ums_io.h",
+    "ums/ums_posix.h",
     "ums/ums_pthread.h",
     "ums/ums_scheduling.h",
     "ums/ums_stack.h",
 ]
+# The headers of POSIX's names, and what stands before these.
+TWINS = {"ums/ums_posix.h": "ums_posix_", "ums/ums_pthread.h": "ums_"}
 
 
 def capital(text):
@@ -67,8 +70,8 @@ def synopsis(header, section):
 
 def posix_twin(header, name):
     """The function that one of ours is named after, and what is said of it."""
-    if header.path == "ums/ums_pthread.h":
-        return f"What POSIX says of {name.removeprefix('ums_')}(), for fibers."
+    if header.path in TWINS and not name.startswith("ums_errno"):
+        return f"What POSIX says of {name.removeprefix(TWINS[header.path])}(), for fibers."
     return ""
 
 
@@ -89,7 +92,7 @@ def described(header, section):
     forms.
     """
     for item in section.items:
-        if item.text and header.path != "ums/ums_pthread.h":
+        if item.text and header.path not in TWINS:
             yield item.functions, text_of(header, item)
             continue
         rest = list(item.functions)
