@@ -22,7 +22,8 @@ EXTRA = @([^c]|c.)|_model$$|/headers|^bench/|^tests/(abi|bench|builds|clients|co
 ^tests/(python|stress|valgrind|windows/programs)
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs demo peers test test-all builds bench debug asan tsan ubsan fuzz install deb fmt tidy clean
+.PHONY: help build library docs demo peers figures test test-all builds bench debug asan tsan ubsan fuzz install deb \
+	fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -62,6 +63,13 @@ endef
 build: ## build/release: the library, the command build/release/ums, the tests
 	$(call compile,release)
 
+# What README's first program needs, without the command, the tests and what those need.
+library: ## build the library alone and install it under PREFIX: a minute or two
+	$(call compile,library)
+	@DESTDIR='$(DESTDIR)' cmake --install build/library --prefix '$(PREFIX)' >/dev/null
+	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+	@echo 'installed under $(DESTDIR)$(PREFIX)'
+
 docs: ## the documentation as a site with a search; the page is build/docs/index.html
 	@tools/setup docs
 	@tools/docs/build
@@ -69,7 +77,7 @@ docs: ## the documentation as a site with a search; the page is build/docs/index
 # Other projects' servers and libraries, and the second compiler, for the benchmarks and tests that
 # need them. Both do without those that are missing, and ctest lists the tests that it skipped.
 peers:
-	@tools/setup bench clients clang || echo 'Going on without what is missing.' >&2
+	@tools/setup bench clients clang page || echo 'Going on without what is missing.' >&2
 
 demo: ## the main comparison with the peers as a page, in five minutes with the build
 	$(call compile,release,ums_bench_alone bench-demo)
@@ -97,6 +105,9 @@ builds: build ## programs and projects as users build them: compilers, flags, li
 bench: peers build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html
 	@echo "The page is file://$(CURDIR)/build/report.html"
+
+figures: peers build ## every figure of README made again, and compared with what it says: ten minutes
+	@tools/figures build/release/ums
 
 asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
 	$(call check,asan)

@@ -61,7 +61,7 @@ def without_code(lines):
 
 # --- text -----------------------------------------------------------------------------------------
 
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")  # And pictures.
 CODE = re.compile(r"`([^`]+)`")
 TAG = re.compile(r"\bsync\(([\w.]+)\)")
 FIGURE = re.compile(r"\d ?(?:ns|us|ms|B)\b|TBD-FIGURES")
@@ -612,6 +612,7 @@ By `build/release/ums bench yield`.
 TEXTS = [
     (GOOD_PAGE, None),
     ("[x](nowhere.md)", "nowhere.md, which is not there"),
+    ("![x](nowhere.svg)", "nowhere.svg, which is not there"),
     ("[x](docs/other.md#three)", "no such heading"),
     ("Read `sched/nothing.hpp`.", "names sched/nothing.hpp"),
     ("Read `src/io/`, planned.", None),
