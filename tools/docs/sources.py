@@ -4,7 +4,8 @@
 
 The headers have plain comments. Here they become Doxygen's: the contract at the head, comments
 above declarations and behind them; those inside function bodies stay as they are. The pages get
-an id for each heading, and links to those."""
+an id for each heading, and links to those. The tree beside them has the order of docs/README.md,
+and of docs/design/README.md below that: there, the entries of the lists are its nodes."""
 
 import glob
 import os
@@ -201,7 +202,26 @@ def is_page(path):
     )
 
 
-def link(page, match):
+# The pages whose lists are the tree, from its root.
+TREE = ["README.md", "docs/README.md", "docs/design/README.md"]
+parents = {}  # Of each page that has a node.
+
+
+def parent_of(path):
+    """The last page of TREE with a link to it, which is the most special one."""
+    if not parents:
+        for page in TREE:
+            with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+                for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", file.read()):
+                    linked = os.path.normpath(
+                        os.path.join(os.path.dirname(page), target.partition("#")[0])
+                    )
+                    if linked not in TREE[: TREE.index(page) + 1] and is_page(linked):
+                        parents[linked] = page
+    return parents.get(path)
+
+
+def link(page, match, is_entry, linked):
     text, target = match[1], match[2]
     if re.match(r"[a-z]+:", target):
         return match[0]
@@ -209,12 +229,15 @@ def link(page, match):
     path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
     if not is_page(path):
         return text  # A source file, say, which is not part of the site.
+    if is_entry and "#" not in target and parent_of(path) == page and path not in linked:
+        linked.add(path)
+        return f'@subpage {identifier(path)} "{text.replace("`", "")}"'
     first = next(headings(path), "")
     return f"[{text}](@ref {identifier(path, '' if anchor in ('', first) else anchor)})"
 
 
 def page_text(page, text):
-    out, inside, first = [], False, True
+    out, inside, first, linked = [], False, True, set()
     seen = {}
     for line in text.split("\n"):
         if line.startswith("```"):
@@ -234,13 +257,18 @@ def page_text(page, text):
             out.append(f"{heading[1]} {title} {{#{where}}}")
             first = False
             continue
+        is_entry = page == TREE[0] or line.startswith(("- ", "| ["))
         parts = re.split(r"(`[^`]*`)", line)
         line = "".join(
             part if at % 2 else re.sub(r"(?<![\w!])@(?!ref)", r"\\@", part)
             for at, part in enumerate(parts)
         )
         out.append(
-            re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", lambda match: link(page, match), line)
+            re.sub(
+                r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)",
+                lambda match: link(page, match, is_entry, linked),
+                line,
+            )
         )
     return "\n".join(out)
 
