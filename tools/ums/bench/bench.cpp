@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdio>
 #include <optional>
 #include <system_error>
@@ -31,6 +32,14 @@ namespace {
 // What `ums bench demo` measures, in this order.
 constexpr std::array demo_parts{"workers", "blocking", "lone", "memory"};
 
+const workload& named(std::string_view name) {
+    const auto& all = all_workloads();
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->name() == name; });
+    assert(found != all.end() && "there is no such bench");
+    return **found;
+}
+
 std::vector<const workload*> selected(const std::string& name) {
     std::vector<const workload*> chosen;
     std::vector<std::string_view> known;
@@ -39,11 +48,7 @@ std::vector<const workload*> selected(const std::string& name) {
         if (name == "all" || name == one->name()) chosen.push_back(one.get());
     }
     if (name == "demo")
-        for (const std::string_view part : demo_parts)
-            chosen.push_back(
-                std::find_if(all_workloads().begin(), all_workloads().end(), [&](const auto& one) {
-                    return one->name() == part;
-                })->get());
+        for (const auto* part : demo_parts) chosen.push_back(&named(part));
     if (chosen.empty())
         throw usage_error{fmt::format("unknown bench '{}'; expected one of: {}, demo, all, list",
                                       name, fmt::join(known, ", "))};
@@ -104,6 +109,47 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
     return options;
 }
 
+// What `ums bench list` says: the groups, and about how long a bench takes with all of its peers,
+// on two CPUs. Yield, blocking, lone and completion were timed; the others are estimates by their
+// number of cells.
+struct listed {
+    std::string_view name, takes;
+};
+struct list_group {
+    std::string_view title;
+    std::vector<listed> benches;
+};
+const std::vector<list_group>& list_groups() {
+    static const std::vector<list_group> groups{
+        {"Fibers",
+         {{"yield", "2 min"},
+          {"spawn", "30 s"},
+          {"pingpong", "20 s"},
+          {"skynet", "1 min"},
+          {"forkjoin", "5 min"},
+          {"memory", "3 min"},
+          {"sleepers", "3 min"},
+          {"scaling", "3 min"}}},
+        {"Synchronisation",
+         {{"mutex", "2 min"},
+          {"channel", "1 min"},
+          {"condvar", "30 s"},
+          {"semaphore", "20 s"},
+          {"select", "30 s"}}},
+        {"Blocking and preemption", {{"blocking", "3 min"}, {"preemption", "1 min"}}},
+        {"Servers, and waits for I/O",
+         {{"http", "5 min"},
+          {"memcached", "2 min"},
+          {"echo", "3 min"},
+          {"connections", "2 min"},
+          {"lone", "7 min"}}},
+        {"Threads of the UMS API", {{"workers", "2 min"}, {"completion", "8 min"}}},
+        {"Scheduling policies",
+         {{"migrate", "2 min"}, {"policies", "5 min"}, {"jobs", "5 min"}, {"shares", "1 min"}}},
+    };
+    return groups;
+}
+
 // "ums has no peer for it" is only an error where the peer was named or is ums itself; see
 // workload::chosen().
 result measure(const workload& what, const bench_options& options, progress& shown) {
@@ -121,6 +167,22 @@ bool has_failed(const result& got) {
         for (const auto& one : group)
             if (one.runtime == "ums" && !one.error.empty()) return true;
     return false;
+}
+
+std::string tables_of(const section& part) {
+    std::string text;
+    for (const auto& one : part.shown.tables) text += text_of(one) + "\n";
+    return text;
+}
+
+// The claims, and what went wrong. The page and the rows in JSON have all of it.
+std::string summary_of(const section& part, const result& got) {
+    std::string text;
+    for (const auto& one : part.shown.claims) text += text_of(one) + "\n";
+    for (const auto& one : remarks(got))
+        if (one.starts_with("FAILED") || std::count(got.notes.begin(), got.notes.end(), one) != 0)
+            text += one + "\n\n";
+    return text;
 }
 
 void print(std::FILE* to, const std::string& text) {
@@ -142,10 +204,12 @@ int list(const bench_request& asked) {
         asked.connections || asked.pipeline || asked.client || asked.ways || asked.rates ||
         asked.repetitions || asked.runtimes || asked.detectors || asked.quick || asked.cycles)
         throw usage_error{"list: it takes no options"};
-    std::string text;
-    for (const auto& one : all_workloads())
-        text += fmt::format("{:<12}{} ({})\n", one->name(), one->about(),
-                            fmt::join(one->runtimes(), ", "));
+    std::string text = fmt::format("demo: {}; 4 min\n", fmt::join(demo_parts, ", "));
+    for (const auto& [title, benches] : list_groups()) {
+        text += fmt::format("\n{}\n", title);
+        for (const auto& [name, takes] : benches)
+            text += fmt::format("  {:<12} {:>5}  {}\n", name, takes, named(name).about());
+    }
     print(stdout, text);
     return 0;
 }
@@ -227,7 +291,7 @@ int bench(const bench_request& asked) {
             const auto compared = detector_ratios(got, "ns_per_op");
             last.insert(last.end(), compared.begin(), compared.end());
         }
-        for (const auto& each : part.shown.tables) print(tables_to, text_of(each) + "\n");
+        print(tables_to, options.demo ? summary_of(part, got) : tables_of(part));
         sections.push_back(std::move(part));
         all.push_back(to_json(got, on));
         failed |= has_failed(got);

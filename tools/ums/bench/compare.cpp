@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace tool {
 
@@ -23,7 +24,9 @@ const cell* find(const setting& group, const std::string& runtime) {
     return found == group.end() ? nullptr : &*found;
 }
 
-// The runtimes in the order of the plan.
+bool is_ours(std::string_view runtime) { return runtime.starts_with("ums"); }
+
+// Those of libums first, otherwise in the order of the plan.
 std::vector<std::string> runtimes_of(const result& got, const filter& which) {
     std::vector<std::string> runtimes;
     for (const auto& group : got.plan)
@@ -31,7 +34,17 @@ std::vector<std::string> runtimes_of(const result& got, const filter& which) {
             if (which(one) &&
                 std::find(runtimes.begin(), runtimes.end(), one.runtime) == runtimes.end())
                 runtimes.push_back(one.runtime);
+    std::stable_partition(runtimes.begin(), runtimes.end(), is_ours);
     return runtimes;
+}
+
+// The cells of a setting, those of libums first.
+std::vector<const cell*> in_order(const setting& group) {
+    std::vector<const cell*> cells;
+    for (const auto& one : group) cells.push_back(&one);
+    std::stable_partition(cells.begin(), cells.end(),
+                          [](const cell* one) { return is_ours(one->runtime); });
+    return cells;
 }
 
 template <class Use>
@@ -74,7 +87,16 @@ table by_runtime(const result& got, std::string title, std::vector<label> labels
 }
 
 table by_figure(const result& got, std::string title, const std::vector<label>& labels,
-                const std::vector<figure>& figures, const filter& which) {
+                std::vector<figure> figures, const filter& which) {
+    // A column in which no row has anything is left out, unless there is no other.
+    const auto is_empty = [&](const figure& one) {
+        bool found = false;
+        for_each(got, which, [&](const setting& group) {
+            for (const auto& each : group) found |= each.figure(one.key).has_value();
+        });
+        return !found;
+    };
+    if (!std::all_of(figures.begin(), figures.end(), is_empty)) std::erase_if(figures, is_empty);
     table made;
     made.title = std::move(title);
     made.labels = labels.size() + 1;
@@ -82,10 +104,10 @@ table by_figure(const result& got, std::string title, const std::vector<label>& 
     for (const auto& one : labels) made.header.push_back(one.title);
     for (const auto& one : figures) made.header.push_back(one.title);
     for_each(got, which, [&](const setting& group) {
-        for (const auto& one : group) {
-            std::vector<entry> row{{one.runtime, "", false}};
-            for (const auto& each : labels) row.push_back(label_of(one, each.key));
-            for (const auto& each : figures) row.push_back(entry_of(one, each.key, each.how));
+        for (const auto* const one : in_order(group)) {
+            std::vector<entry> row{{one->runtime, "", false}};
+            for (const auto& each : labels) row.push_back(label_of(*one, each.key));
+            for (const auto& each : figures) row.push_back(entry_of(*one, each.key, each.how));
             made.rows.push_back(std::move(row));
         }
     });
@@ -133,9 +155,51 @@ table by_way(const result& got, std::string title, const std::string& figure, co
     return made;
 }
 
+std::string compared(double ours, double theirs, comparison words) {
+    assert(ours > 0 && theirs > 0 && "a figure is not positive");
+    const double ratio = std::max(ours / theirs, theirs / ours);
+    if (ratio < 1.05) return "the same";
+    // Two digits tell enough.
+    const double unit = std::pow(10, std::floor(std::log10(ratio)) - 1);
+    const double rounded = std::round(ratio / unit) * unit;
+    return fmt::format("{} times {}",
+                       rounded < 10 ? fmt::format("{:.1f}", rounded) : human(std::round(rounded)),
+                       ours < theirs ? words.lower : words.higher);
+}
+
+std::string compared_with(double ours, double theirs, const std::string& name) {
+    const auto found = compared(ours, theirs, of_times);
+    return found == "the same" ? "as fast as " + name : found + " than " + name;
+}
+
+const setting* setting_of(const result& got, const filter& which) {
+    for (const auto& group : got.plan)
+        if (std::any_of(group.begin(), group.end(), which)) return &group;
+    return nullptr;
+}
+
+std::optional<double> median_of(const setting& group, const std::string& runtime,
+                                const std::string& figure, const filter& which) {
+    for (const auto& one : group)
+        if (one.runtime == runtime && which(one))
+            if (const auto found = one.figure(figure)) return found->median;
+    return std::nullopt;
+}
+
+std::vector<claim::bar> bars_of(const setting& group, const std::string& figure,
+                                const filter& which, format text) {
+    std::vector<claim::bar> bars;
+    for (const auto* const one : in_order(group)) {
+        if (!which(*one)) continue;
+        if (const auto found = one->figure(figure))
+            bars.push_back({one->runtime, found->median, text(found->median)});
+    }
+    return bars;
+}
+
 std::vector<std::string> ratios(const result& got, const std::string& figure,
                                 const std::string& key, const std::string& unit,
-                                const filter& which) {
+                                const filter& which, comparison words) {
     std::vector<std::string> lines;
     const auto runtimes = runtimes_of(got, which);
     std::size_t longest = 0;
@@ -149,16 +213,15 @@ std::vector<std::string> ratios(const result& got, const std::string& figure,
             if (ours == nullptr || theirs == nullptr || ours->fibers() != theirs->fibers()) return;
             const auto ours_is = ours->figure(figure);
             const auto theirs_is = theirs->figure(figure);
-            if (!ours_is || !theirs_is || theirs_is->median == 0) return;
+            if (!ours_is || !theirs_is || ours_is->median <= 0 || theirs_is->median <= 0) return;
             const auto& value = ours->settings.at(key);
             if (by_value.empty() || by_value.back().first != value) by_value.push_back({value, {}});
             by_value.back().second.push_back(ours_is->median / theirs_is->median);
         });
         if (by_value.empty()) continue;
-        std::string line = fmt::format("ums / {:<{}}", other, longest);
+        std::string line = fmt::format("ums against {:<{}}", other, longest);
         for (const auto& [value, found] : by_value) {
-            const double ratio = spread_of(found).median;
-            line += fmt::format("   {:.{}f}", ratio, ratio < 0.1 ? 3 : 2);
+            line += "   " + compared(spread_of(found).median, 1, words);
             if (value.is_string())
                 line += fmt::format(" ({})", value.get<std::string>());
             else if (!unit.empty())

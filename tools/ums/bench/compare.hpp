@@ -33,19 +33,46 @@ struct figure {
 table by_runtime(const result& got, std::string title, std::vector<label> labels,
                  const std::string& figure, const filter& which);
 
-// One row for each cell, one column for each figure.
+// One row for each cell, one column for each figure that any of them has.
 table by_figure(const result& got, std::string title, const std::vector<label>& labels,
-                const std::vector<figure>& figures, const filter& which);
+                std::vector<figure> figures, const filter& which);
 
 // One row for each runtime, and number of fibers if the user chose that, one column for each way:
 // for many runtimes.
 table by_way(const result& got, std::string title, const std::string& figure, const filter& which);
 
-// "ums / boost.fiber   0.22": for each other runtime one line, with a ratio of medians for each
-// value of the setting `key`; where several settings have that value, the median of their ratios.
+// The words for a figure that is lower than another, and for one that is higher.
+struct comparison {
+    const char* lower;
+    const char* higher;
+};
+inline constexpr comparison of_times{"faster", "slower"};
+inline constexpr comparison of_costs{"less", "more"};
+
+// "160 times faster", "1.3 times slower"; "the same" where they differ by less than a twentieth.
+// Requires: both are positive.
+std::string compared(double ours, double theirs, comparison words);
+
+// "160 times faster than a thread's", "as fast as a thread's".
+std::string compared_with(double ours, double theirs, const std::string& name);
+
+// "ums against boost.fiber   4.6 times faster": for each other runtime one line, with a ratio of
+// medians for each value of the setting `key`; where several settings have that value, the median
+// of their ratios.
 std::vector<std::string> ratios(const result& got, const std::string& figure,
                                 const std::string& key, const std::string& unit,
-                                const filter& which);
+                                const filter& which, comparison words = of_times);
+
+// The first setting with a cell that `which` selects; nullptr if there is none.
+const setting* setting_of(const result& got, const filter& which);
+
+// The median of a runtime's figure among those cells of a setting that `which` selects.
+std::optional<double> median_of(const setting& group, const std::string& runtime,
+                                const std::string& figure, const filter& which);
+
+// A bar for each runtime of a setting that has the figure, those of libums first.
+std::vector<claim::bar> bars_of(const setting& group, const std::string& figure,
+                                const filter& which, format text);
 
 // What a reader has to know about the rows: errors, the variants that were chosen, and what was cut
 // or left out.

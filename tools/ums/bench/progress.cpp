@@ -16,7 +16,12 @@ progress::progress() : is_terminal_{isatty(STDERR_FILENO) == 1} {}
 void progress::show(step which, const std::string& bench, std::size_t done, std::size_t all,
                     const std::string& what, double left_s) {
     assert(done <= all && "more runs are done than there are");
-    if (!is_terminal_ && which == step::prepare) return;
+    if (!is_terminal_) {
+        const std::size_t quarter = all == 0 ? 0 : done * 4 / all;
+        if (which == step::prepare || (bench == bench_ && quarter == quarter_)) return;
+        bench_ = bench;
+        quarter_ = quarter;
+    }
     std::string text = fmt::format("[{} {}/{}] ", bench, done, all);
     if (left_s >= 0) {
         const auto seconds = static_cast<long>(std::ceil(left_s));

@@ -2,7 +2,7 @@
 #pragma once
 
 // tools/ums/bench/progress.hpp: says on stderr what is running and how long the rest will take: on
-// a terminal in one line that changes, elsewhere in a line for each measurement.
+// a terminal in one line that changes, elsewhere in a line for each quarter of a bench.
 
 #include <cstddef>
 #include <string>
@@ -25,6 +25,9 @@ public:
 private:
     bool is_terminal_;
     bool is_shown_ = false;
+    // What the last line was about, where there is no terminal.
+    std::string bench_;
+    std::size_t quarter_ = 0;
 };
 
 }  // namespace tool

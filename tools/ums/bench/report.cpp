@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <ctime>
 
@@ -41,9 +42,12 @@ std::string in_script(const json& data) {
     return safe;
 }
 
+// Where there is no room for columns, each row is a list, whose entries the titles name.
 std::string table_html(const table& shown) {
-    std::string html =
-        fmt::format("<h3>{}</h3>\n<div class=\"wide\"><table>\n<thead><tr>", escaped(shown.title));
+    // So many columns fit in smaller letters only.
+    constexpr std::size_t many = 14;
+    std::string html = fmt::format("<h3>{}</h3>\n<table{}>\n<thead><tr>", escaped(shown.title),
+                                   shown.header.size() > many ? " class=\"many\"" : "");
     for (std::size_t c = 0; c < shown.header.size(); ++c)
         html += fmt::format("<th{}>{}</th>", c < shown.labels ? " class=\"label\"" : "",
                             escaped(shown.header[c]));
@@ -53,20 +57,34 @@ std::string table_html(const table& shown) {
         html += "<tr>";
         for (std::size_t c = 0; c < row.size(); ++c) {
             const auto& [text, spread, is_error] = row[c];
-            html += fmt::format("<td{}>{}",
+            html += fmt::format("<td data-title=\"{}\"{}><span>{}", escaped(shown.header[c]),
                                 c < shown.labels ? " class=\"label\""
                                 : is_error       ? " class=\"error\""
                                                  : "",
                                 escaped(text));
             if (!spread.empty()) html += fmt::format(" <small>{}</small>", escaped(spread));
-            html += "</td>";
+            html += "</span></td>";
         }
         html += "</tr>\n";
     }
-    html += "</tbody></table></div>\n";
+    html += "</tbody></table>\n";
     for (const auto& note : shown.notes)
         html += fmt::format("<p class=\"note\">{}</p>\n", escaped(note));
     return html;
+}
+
+std::string claim_html(const claim& shown) {
+    std::string html = fmt::format("<section class=\"claim\">\n<h2>{}</h2>\n<p>{}</p>\n<dl>\n",
+                                   escaped(shown.says), escaped(shown.about));
+    double longest = 0;
+    for (const auto& one : shown.bars) longest = std::max(longest, one.value);
+    for (const auto& one : shown.bars)
+        html += fmt::format(
+            "<dt{}>{}</dt><dd><span class=\"track\"><span class=\"bar\" "
+            "style=\"width: {:.2f}%\"></span></span> <span class=\"value\">{}</span></dd>\n",
+            one.runtime.starts_with("ums") ? " class=\"own\"" : "", escaped(one.runtime),
+            longest > 0 ? one.value / longest * 100 : 0, escaped(one.text));
+    return html + "</dl>\n</section>\n";
 }
 
 std::string replaced(std::string_view text,
@@ -108,18 +126,31 @@ json to_json(const result& got, const machine& on) {
             {"rows", rows}};
 }
 
+std::string verdict(const std::vector<section>& sections) {
+    std::string says;
+    for (const auto& one : sections)
+        if (!one.shown.claims.empty())
+            says += (says.empty() ? "" : " ") + one.shown.claims.front().says;
+    return says;
+}
+
 std::string to_html(const std::vector<section>& sections, const machine& on,
                     const std::string& command_line) {
     std::string body;
     auto charts = json::array();
+    for (const auto& one : sections)
+        for (const auto& each : one.shown.claims) body += claim_html(each);
+    const bool is_folded = !body.empty();
+    if (is_folded) body += "<h2>Everything that was measured</h2>\n";
     for (const auto& [name, about, shown] : sections) {
-        body += fmt::format("<section>\n<h2>{}</h2>\n<p>{}</p>\n<div class=\"charts\">\n",
-                            escaped(name), escaped(about));
+        body += fmt::format(
+            "<details id=\"{}\"{}>\n<summary><b>{}</b>: {}</summary>\n<div class=\"charts\">\n",
+            escaped(name), is_folded ? "" : " open", escaped(name), escaped(about));
         for (const auto& one : shown.charts) {
             body += fmt::format(
-                "<figure><div class=\"canvas\"><canvas id=\"chart{}\" role=\"img\" "
+                "<figure><h3>{}</h3><div class=\"canvas\"><canvas id=\"chart{}\" role=\"img\" "
                 "aria-label=\"{}\"></canvas></div>{}</figure>\n",
-                charts.size(), escaped(one.title),
+                escaped(one.title), charts.size(), escaped(one.title),
                 one.about.empty()
                     ? ""
                     : fmt::format("\n<figcaption>{}</figcaption>", escaped(one.about)));
@@ -127,12 +158,14 @@ std::string to_html(const std::vector<section>& sections, const machine& on,
         }
         body += "</div>\n";
         for (const auto& one : shown.tables) body += table_html(one);
-        body += "</section>\n";
+        body += "</details>\n";
     }
     const auto now = std::time(nullptr);
+    const auto says = verdict(sections);
     return replaced(
         assets::page(),
-        {{"{{machine}}", escaped(fmt::format("{}, {} CPUs, Linux {}, {}, {}", on.cpu, on.cpus,
+        {{"{{verdict}}", escaped(says.empty() ? "ums bench" : says)},
+         {"{{machine}}", escaped(fmt::format("{}, {} CPUs, Linux {}, {}, {}", on.cpu, on.cpus,
                                              on.kernel, on.compiler, on.build))},
          {"{{command}}", escaped(command_line)},
          {"{{date}}", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now))},

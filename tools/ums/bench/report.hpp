@@ -20,7 +20,11 @@ struct section {
     view shown;
 };
 
-// One page that needs no network: style, script and Chart.js are in it.
+// The first claim of each section: the run in a few sentences, or nothing.
+std::string verdict(const std::vector<section>& sections);
+
+// One page that needs no network: style, script and Chart.js are in it. It begins with the verdict
+// and a chart for each claim; the tables and all charts are folded below.
 std::string to_html(const std::vector<section>& sections, const machine& on,
                     const std::string& command_line);
 

@@ -112,6 +112,13 @@ std::string text_of(const table& shown) {
     return text;
 }
 
+std::string text_of(const claim& shown) {
+    std::string text = shown.says + "\n";
+    for (const auto& one : shown.bars)
+        text += fmt::format("  {:<20}{:>14}\n", one.runtime, one.text);
+    return text;
+}
+
 nlohmann::ordered_json chart::to_json() const {
     nlohmann::ordered_json made = {{"title", title},
                                    {"kind", drawn == kind::bars ? "bars" : "lines"},

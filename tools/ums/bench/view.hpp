@@ -51,9 +51,22 @@ struct chart {
     nlohmann::ordered_json to_json() const;
 };
 
+// What a run shows: a sentence made of its figures, and a bar for each runtime.
+struct claim {
+    struct bar {
+        std::string runtime;
+        double value;
+        std::string text;  // "9.8 ns"
+    };
+    std::string says;   // For the head of the page and the terminal's summary.
+    std::string about;  // What was measured, and how to read the bars.
+    std::vector<bar> bars;
+};
+
 struct view {
     std::vector<table> tables;
     std::vector<chart> charts;
+    std::vector<claim> claims;
 };
 
 // 4.62, 48.3, 512, 21,345: three digits, and thousands separated.
@@ -70,5 +83,7 @@ entry entry_of(const cell& one, const std::string& figure, format how = human);
 entry entry_of(const std::optional<spread>& figure, format how = human);
 
 std::string text_of(const table& shown);
+// The sentence, and under it the bars' figures.
+std::string text_of(const claim& shown);
 
 }  // namespace tool

@@ -69,9 +69,11 @@ function tooltip(context) {
 function configuration(chart, style) {
     const isLines = chart.kind === "lines";
     const ink = style.getPropertyValue("--soft").trim();
+    const isNarrow = matchMedia("(max-width: 48rem)").matches;
     const axis = {
         grid: { color: style.getPropertyValue("--line").trim() },
-        ticks: { color: ink, maxRotation: 0 },
+        // Upright where there is little room: a label under each group.
+        ticks: { color: ink, maxRotation: isNarrow ? 90 : 45 },
     };
     const titled = (text) => ({ display: text !== "", text, color: ink });
     const bottom = chart.series.flatMap((one) => one.points.map((point) => point.y));
@@ -94,7 +96,6 @@ function configuration(chart, style) {
             maintainAspectRatio: false,
             interaction: { mode: "index", intersect: false },
             plugins: {
-                title: { ...titled(chart.title), color: style.getPropertyValue("--ink").trim() },
                 legend: { labels: { color: ink, boxHeight: 8, usePointStyle: true } },
                 tooltip: { callbacks: { label: tooltip } },
             },

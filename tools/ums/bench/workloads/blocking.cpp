@@ -137,10 +137,48 @@ public:
             }
         }
         std::erase_if(made.charts, [](const chart& one) { return one.all.empty(); });
+        add_claims(made, got);
         return made;
     }
 
 private:
+    // Of the fibers that block in read(), if there are any.
+    static void add_claims(view& made, const result& got) {
+        const auto of = [](const char* way) {
+            return [way](const cell& one) {
+                return one.settings["way"] == way && !one.is_beside_loop &&
+                       one.settings["detector"] == (has_detector(one.runtime) ? "monitor" : "none");
+            };
+        };
+        const filter which = of(setting_of(got, of("read")) != nullptr ? "read" : loop_way);
+        const auto* const group = setting_of(got, which);
+        const auto percent = [](double share) { return fmt::format("{:.0f} %", share * 100); };
+        if (group == nullptr) return;
+        const auto kept = median_of(*group, "ums", "throughput_kept", which);
+        if (!kept) return;
+        std::string others;
+        for (const auto& [runtime, name] :
+             {std::pair{"go", "Go"}, std::pair{"boost.fiber", "Boost.Fiber"}})
+            if (const auto theirs = median_of(*group, runtime, "throughput_kept", which))
+                others +=
+                    fmt::format("{}{} {}", others.empty() ? "" : ", ", name, percent(*theirs));
+        made.claims.push_back(
+            {fmt::format("While {} fibers block in the kernel, the others keep {} of their "
+                         "throughput{}.",
+                         human(group->front().fibers()), percent(*kept),
+                         others.empty() ? "" : " (" + others + ")"),
+             "Four fibers compute on one processor while the others block in the kernel, over and "
+             "over: what the four get done, as a share of what they do when nobody blocks. Longer "
+             "is better.",
+             bars_of(*group, "throughput_kept", which, percent)});
+        if (const auto soon = median_of(*group, "ums", "p50_us", which))
+            made.claims.push_back(
+                {fmt::format("Another fiber runs {} us after one has blocked.", human(*soon)),
+                 "From the moment a fiber is about to block until another one computes in its "
+                 "place, in the median. Shorter is better.",
+                 bars_of(*group, "p50_us", which, [](double us) { return human(us) + " us"; })});
+    }
+
     // The way that is also measured beside a loop.
     static constexpr const char* loop_way = "nanosleep";
 

@@ -240,6 +240,7 @@ public:
                 made.tables.push_back(std::move(shown));
                 add_charts(made, got, which, p, of);
             }
+        add_claims(made, got);
         if (!made.tables.empty())
             for (const auto* note :
                  {"CPU us: of the measured process, for each operation; with load: and of the "
@@ -261,6 +262,40 @@ protected:
     }
 
 private:
+    // Of a single pair over two pipes, and of few requests, on all CPUs that were measured.
+    static void add_claims(view& made, const result& got) {
+        const auto last = processors_of(got.options).back();
+        const auto us = [](double each) { return human(each) + " us"; };
+        const auto add = [&](const filter& which, const std::string& what, const char* about) {
+            const auto* const group = setting_of(got, which);
+            if (group == nullptr) return;
+            const auto ours = median_of(*group, "ums", "cpu_us_per_op", which);
+            const auto theirs = median_of(*group, "std::thread", "cpu_us_per_op", which);
+            if (!ours || !theirs || *ours <= 0 || *theirs <= 0) return;
+            const auto found = compared(*ours, *theirs, of_costs);
+            made.claims.push_back(
+                {what + (found == "the same" ? "as much CPU time as a thread's."
+                                             : found + " CPU time than a thread's."),
+                 about, bars_of(*group, "cpu_us_per_op", which, us)});
+        };
+        add(
+            [last](const cell& one) {
+                return one.processors == last && one.settings["way"] == "pipe";
+            },
+            "A lone wait takes ",
+            "CPU time of a round trip of one byte over two pipes, between two runners that have "
+            "nothing else to do. Shorter is better.");
+        add(
+            [last](const cell& one) {
+                return one.processors == last && one.settings["way"] == "open" &&
+                       one.settings["rate"] <= 3100;
+            },
+            "A request at light load takes ",
+            "CPU time of an echo server for each request, at random times, 3,100 a second or "
+            "fewer. "
+            "Shorter is better.");
+    }
+
     static bool is_open(const way& which) { return which.varies != axis::connections; }
 
     static bool is_asked(const way& which, const bench_options& options) {
@@ -394,9 +429,10 @@ private:
         for (auto& row : shown.rows)
             for (std::size_t c = first; c < row.size(); ++c) row[c].spread.clear();
         shown.notes = which.varies == axis::connections
-                          ? ratios(got, "cpu_us_per_op", "connections", "connection", of)
-                      : which.name == "open" ? ratios(got, "cpu_us_per_op", "rate", "request", of)
-                                             : std::vector<std::string>{};
+                          ? ratios(got, "cpu_us_per_op", "connections", "connection", of, of_costs)
+                      : which.name == "open"
+                          ? ratios(got, "cpu_us_per_op", "rate", "request", of, of_costs)
+                          : std::vector<std::string>{};
         if (!shown.notes.empty()) shown.notes.insert(shown.notes.begin(), "CPU time of each:");
         return shown;
     }

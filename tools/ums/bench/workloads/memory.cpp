@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "../compare.hpp"
 #include "crowd.hpp"
 
@@ -56,10 +58,27 @@ public:
                 "What it takes to create one and run it until it blocks. The axis is logarithmic, "
                 "and lower is better.";
         }
+        add_claim(made, got);
         return made;
     }
 
 private:
+    static void add_claim(view& made, const result& got) {
+        const auto* const group = setting_of(got, everything());
+        if (group == nullptr) return;
+        const auto ours = std::find_if(group->begin(), group->end(),
+                                       [](const cell& one) { return one.runtime == "ums"; });
+        const auto bytes = median_of(*group, "ums", "bytes_per_fiber", everything());
+        if (ours == group->end() || !bytes) return;
+        made.claims.push_back(
+            {fmt::format("A blocked fiber takes {} bytes of memory; {} existed at once.",
+                         human(*bytes), human(ours->fibers())),
+             "Resident memory of each, blocked, with as many at once as the table says; what the "
+             "kernel keeps for a thread is not in it. Shorter is better.",
+             bars_of(*group, "bytes_per_fiber", everything(),
+                     [](double each) { return human(each) + " B"; })});
+    }
+
     std::uint64_t own_number(const std::string& runtime) const override {
         return runtime == "boost.fiber" ? 100'000 : 1'000'000;
     }

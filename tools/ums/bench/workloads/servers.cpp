@@ -234,7 +234,8 @@ private:
              {"p999_us", "p99.9, us"},
              {"bytes_per_connection", "bytes per connection"}},
             which);
-        shown.notes = ratios(got, "cpu_us_per_request", "connections", "connection", which);
+        shown.notes =
+            ratios(got, "cpu_us_per_request", "connections", "connection", which, of_costs);
         if (!shown.notes.empty()) shown.notes.insert(shown.notes.begin(), "CPU time per request:");
         auto times = ratios(got, "p99_us", "connections", "connection", which);
         if (!times.empty()) shown.notes.emplace_back("p99, with the load as fast as it goes:");

@@ -11,6 +11,7 @@
 #include "../../usage.hpp"
 #include "../compare.hpp"
 #include "../peer.hpp"
+#include "../published.hpp"
 
 namespace tool {
 
@@ -109,10 +110,87 @@ public:
                 "line runs. The axis is logarithmic, and lower is better.";
         }
         for (auto& note : throughput(got)) made.tables.back().notes.push_back(std::move(note));
+        if (!cycles) add_claims(made, got);
         return made;
     }
 
 private:
+    static void add_claims(view& made, const result& got) {
+        std::vector<std::uint64_t> fibers, yields;
+        for (const auto& group : got.plan)
+            if (!group.empty()) {
+                fibers.push_back(group.front().fibers());
+                yields.push_back(group.front().yields);
+            }
+        if (fibers.empty()) return;
+        std::sort(fibers.begin(), fibers.end());
+        const auto most = *std::max_element(yields.begin(), yields.end());
+        const auto at = [&](std::uint64_t n) {
+            return [n, most](const cell& one) { return one.fibers() == n && one.yields == most; };
+        };
+        add_claim(made, got, at(fibers[fibers.size() / 2]));
+        add_comparison_with_windows(made, got, at(fibers.back()));
+    }
+
+    static void add_claim(view& made, const result& got, const filter& which) {
+        const auto* const group = setting_of(got, which);
+        if (group == nullptr) return;
+        const auto ours = median_of(*group, "ums", "ns_per_op", which);
+        if (!ours) return;
+        std::vector<std::string> parts;
+        for (const auto& [runtime, name] :
+             {std::pair{"std::thread", "a thread's"},
+              std::pair{"boost.fiber static", "Boost.Fiber's"}, std::pair{"go", "Go's"}})
+            if (const auto theirs = median_of(*group, runtime, "ns_per_op", which))
+                parts.push_back(compared_with(*ours, *theirs, name));
+        if (parts.empty()) return;
+        const auto last = parts.back();
+        parts.pop_back();
+        made.claims.push_back(
+            {fmt::format("A yield is {}{}{}.", fmt::join(parts, ", "), parts.empty() ? "" : " and ",
+                         last),
+             fmt::format("{} fibers or threads on {} give it up by turns, {} times each: the time "
+                         "of one yield. Shorter is better.",
+                         human(group->front().fibers()),
+                         count(group->front().processors, "processor"),
+                         human(group->front().yields)),
+             bars_of(*group, "ns_per_op", which, [](double ns) { return human(ns) + " ns"; })});
+    }
+
+    // Each beside the native threads of its own machine: the ratios can be compared.
+    static void add_comparison_with_windows(view& made, const result& got, const filter& which) {
+        const auto* const group = setting_of(got, which);
+        if (group == nullptr) return;
+        const auto worker = median_of(*group, "ums-worker", "ns_per_op", which);
+        const auto native = median_of(*group, "std::thread", "ns_per_op", which);
+        if (!worker || !native) return;
+        const auto theirs = std::find_if(std::begin(published::windows_yields),
+                                         std::end(published::windows_yields), [&](const auto& one) {
+                                             return one.threads == group->front().fibers() &&
+                                                    one.yields == group->front().yields;
+                                         });
+        if (theirs == std::end(published::windows_yields)) return;
+        claim shown;
+        shown.says =
+            fmt::format("Threads of the Windows UMS API yield {} here; on Windows they were {}.",
+                        compared_with(*worker, *native, "native ones"),
+                        compared(theirs->worker, theirs->native, of_times));
+        shown.about = fmt::format(
+            "How many times faster than the native threads of the same machine, with {} threads "
+            "that yield {} times each. Windows: as published for an Intel i5-6200U. Longer is "
+            "better.",
+            human(theirs->threads), human(theirs->yields));
+        const auto add = [&](const char* name, double factor) {
+            shown.bars.push_back({name, factor, human(factor) + " times"});
+        };
+        if (const auto fiber = median_of(*group, "ums", "ns_per_op", which))
+            add("ums", *native / *fiber);
+        add("ums-worker", *native / *worker);
+        add("Windows fiber", theirs->native / theirs->fiber);
+        add("Windows UMS", theirs->native / theirs->worker);
+        made.claims.push_back(std::move(shown));
+    }
+
     // What more processors bring: each runtime's throughput beside its own with the fewest
     // processors, for each number of fibers, from the fewest yields to the most. (A run of 100
     // yields each is over before the other processors have their share of the fibers.)
