@@ -150,6 +150,25 @@ class GdbTest(unittest.TestCase):
             self.assertRegex(out, r"\n +4 parked .* semaphore-0 +semaphore 0x")
             self.assertRegex(out, r'fiber 4 "semaphore-0": parked, semaphore 0x.*\n(    .*\n)+    ums_fiber_entry')
 
+    def test_find_tells_of_names_and_waits_first(self):
+        with Crowd(2) as crowd:
+            crowd.settle()
+            # The names of six fibers; of the others, only the first is in such a function.
+            out = gdb(["-p", str(crowd.pid)], "fiber find ^(mutex|latch|join)-|obey", "fiber find no_such_thing",
+                      "python STACKS_BETWEEN_REPORTS = 6", "fiber find no_such_thing", "fiber find (")
+            lines = out[out.index(" parked   mutex-0"):].splitlines()
+            self.assertEqual([re.sub(r".* ((mutex|join|latch)-\d) .*", r"\1", line) for line in lines[1:6]],
+                             ["latch-0", "join-0", "mutex-1", "latch-1", "join-1"], out)
+            others = crowd.fibers - 6
+            self.assertEqual(lines[6], f"6 by name or wait; now the stacks of {others} others")
+            self.assertRegex(lines[7], r"^  +1 blocked +main .*, below .*obey")
+            self.assertEqual(lines[8], f"7 of {crowd.fibers} fibers")
+            self.assertEqual(lines[9:11], [f"0 by name or wait; now the stacks of {crowd.fibers} others",
+                                           f"0 of {crowd.fibers} fibers"])
+            self.assertEqual([line for line in lines if line.endswith(" stacks left")],
+                             [f"{left} stacks left" for left in (18, 12, 6)])
+            self.assertIn("'(' is no regular expression", out)
+
     def test_a_breakpoint_for_one_fiber(self):
         out = gdb([programs.CROWD], "break obey if $_fiber() == 1", "run 1", "print $_fiber()")
         self.assertRegex(out, r"Breakpoint 1, .*obey")

@@ -248,29 +248,21 @@ class FiberFind(gdb.Command):
     def invoke(self, argument, from_tty):
         if not argument:
             raise gdb.GdbError("Expected: fiber find REGEX")
-        picture = Picture()
         before = gdb.selected_thread()
-        found = 0
-        for number in sorted(picture.fibers):
-            fiber = picture.fibers[number]
-            where = next(("" for part in (fiber.name, fiber.waits) if re.search(argument, part)), None)
-            if where is None and fiber.state != "ended":
-                where = self.frame(fiber, argument)
-            if where is not None:
-                found += 1
-                print(f"{line_of(fiber)}{where}")
-        if before is not None:
-            before.switch()
-        print(f"{found} of {len(picture.fibers)} fibers")
+        try:
+            search(Picture(), argument, self.function_below, lambda line: print(line, flush=True))
+        finally:
+            if before is not None:
+                before.switch()
 
     @staticmethod
-    def frame(fiber, argument):
+    def function_below(fiber, pattern):
         try:
             selection.select(fiber)
             frame = gdb.selected_frame()
             while frame is not None:
-                if re.search(argument, frame.name() or ""):
-                    return f", below {frame.name()}"
+                if pattern.search(frame.name() or ""):
+                    return frame.name()
                 frame = frame.older()
         except (gdb.error, gdb.GdbError):
             pass

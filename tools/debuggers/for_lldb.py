@@ -159,18 +159,11 @@ class FiberCommand:
                 print(error, file=result)
 
     def find(self, pattern, result):
-        picture = Picture()
-        found = 0
-        for number in sorted(picture.fibers):
-            fiber = picture.fibers[number]
-            where = next(("" for part in (fiber.name, fiber.waits) if re.search(pattern, part)), None)
-            if where is None and fiber.state != "ended":
-                names = (frame.GetFunctionName() or "" for frame in thread_of(fiber))
-                where = next((f", below {name}" for name in names if re.search(pattern, name)), None)
-            if where is not None:
-                found += 1
-                print(line_of(fiber) + where, file=result)
-        print(f"{found} of {len(picture.fibers)} fibers", file=result)
+        def function_below(fiber, wanted):
+            names = (frame.GetFunctionName() or "" for frame in thread_of(fiber))
+            return next((name for name in names if wanted.search(name)), None)
+
+        search(Picture(), pattern, function_below, lambda line: print(line, file=result))
 
 
 def __lldb_init_module(debugger, _):
