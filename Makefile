@@ -22,13 +22,13 @@ EXTRA = @([^c]|c.)|_model$$|/headers|^bench/|^tests/(abi|bench|builds|clients|co
 ^tests/(python|stress|valgrind|windows/programs)
 
 .DEFAULT_GOAL := help
-.PHONY: help build library docs demo peers figures test test-all builds bench debug asan tsan ubsan fuzz install deb \
-	fmt tidy clean
+.PHONY: help build library docs demo peers figures test test-all builds bench debug asan tsan ubsan \
+	fuzz install install-bench install-debug deb fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1 /p' $(MAKEFILE_LIST) | \
-		while read -r verb text; do printf '  make %-8s %s\n' "$$verb" "$$text"; done
+		while read -r verb text; do printf '  make %-13s %s\n' "$$verb" "$$text"; done
 
 # $(call configure,PRESET). Only when it has to: ninja sees changed CMake files and new sources by
 # itself, but not a compiler or a library that was installed since.
@@ -130,10 +130,21 @@ fuzz: ## the servers' protocols, and what the command reads, under libFuzzer, FU
 			-artifact_prefix=build/fuzz/$$name- \
 			build/fuzz/corpus/$$name $$(ls -d tests/fuzz/$$name 2>/dev/null) || exit 1; done
 
-install: build ## install the release build under PREFIX (/usr/local), staged in DESTDIR
-	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null
+# $(call put,COMPONENT): stripped.
+put = @DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' --component $1 --strip \
+	>/dev/null
+
+install: ## install library, command and manual pages under PREFIX (/usr/local), staged in DESTDIR
+	$(call compile,release,ums_static ums_shared ums_compat ums_compat_shared ums_command ums_man)
+	$(call put,libums)
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 	@echo 'installed under $(DESTDIR)$(PREFIX)'
+
+install-bench: install build ## the same, and the programs that `ums bench` runs
+	$(call put,bench)
+
+install-debug: install ## the same, and the debug information of library and command
+	$(call put,debug)
 
 deb: ## the Debian packages of the last commit, in build/deb, with lintian
 	@packaging/build-deb build/deb

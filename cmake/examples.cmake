@@ -41,7 +41,7 @@ function(ums_example_server name)  # ARGN: libraries
     set_target_properties(example-${name} PROPERTIES
         OUTPUT_NAME ${name}-server RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
     if(UMS_BUILD_BENCH)  # As peers of the installed `ums bench`.
-        install(TARGETS example-${name} RUNTIME DESTINATION libexec/ums/bench)
+        install(TARGETS example-${name} RUNTIME DESTINATION libexec/ums/bench COMPONENT bench)
     endif()
 endfunction()
 

@@ -51,3 +51,36 @@ foreach(name IN ITEMS ums ums-compat)
 endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/ums.pc ${PROJECT_BINARY_DIR}/ums-compat.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# `cmake --install --strip` strips programs and shared libraries; archives here. What it takes away,
+# the component debug puts where debuggers look, and names it in the stripped files.
+function(ums_installed dir out)
+    set(at "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${dir}")
+    if(IS_ABSOLUTE "${dir}")
+        set(at "\$ENV{DESTDIR}${dir}")
+    endif()
+    set(${out} "${at}" PARENT_SCOPE)
+endfunction()
+ums_installed(${CMAKE_INSTALL_LIBDIR} lib_dir)
+ums_installed(${CMAKE_INSTALL_BINDIR} bin_dir)
+install(CODE "
+    if(CMAKE_INSTALL_DO_STRIP)
+        execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+            \"${lib_dir}/$<TARGET_FILE_NAME:ums_static>\" \"${lib_dir}/$<TARGET_FILE_NAME:ums_compat>\"
+            COMMAND_ERROR_IS_FATAL ANY)
+    endif()")
+# Called again in tools/ums for the command.
+function(ums_install_debug target dir)
+    install(CODE "
+        file(MAKE_DIRECTORY \"${dir}/.debug\")
+        set(name \"$<TARGET_FILE_NAME:${target}>\")
+        execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --only-keep-debug
+            \"$<TARGET_FILE:${target}>\" \"${dir}/.debug/\${name}.debug\" COMMAND_ERROR_IS_FATAL ANY)
+        if(EXISTS \"${dir}/\${name}\")
+            execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --remove-section=.gnu_debuglink
+                \"--add-gnu-debuglink=${dir}/.debug/\${name}.debug\" \"${dir}/\${name}\"
+                COMMAND_ERROR_IS_FATAL ANY)
+        endif()" COMPONENT debug EXCLUDE_FROM_ALL)
+endfunction()
+ums_install_debug(ums_shared ${lib_dir})
+ums_install_debug(ums_compat_shared ${lib_dir})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# `cpack -G TGZ` in a build folder makes a tarball of what `make install` installs. It can be
-# unpacked anywhere.
+# `cpack -G TGZ` in a build folder makes a tarball of what `make install` installs, and one of what
+# `make install-bench` does. They can be unpacked anywhere, into each other.
 
 if(NOT PROJECT_IS_TOP_LEVEL)
     return()
@@ -13,4 +13,12 @@ set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_FILE_NAME
     libums-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_STRIP_FILES ON)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
+set(CPACK_COMPONENTS_ALL libums)
+if(UMS_BUILD_BENCH)
+    list(APPEND CPACK_COMPONENTS_ALL bench)
+endif()
+set(CPACK_ARCHIVE_LIBUMS_FILE_NAME ${CPACK_PACKAGE_FILE_NAME})
+set(CPACK_ARCHIVE_BENCH_FILE_NAME ${CPACK_PACKAGE_FILE_NAME}-bench)
 include(CPack)

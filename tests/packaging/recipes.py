@@ -146,14 +146,19 @@ def vcpkg(folder):
 
 def tarball(folder, build):
     run("cpack", "--config", os.path.join(build, "CPackConfig.cmake"), "-G", "TGZ", "-B", folder)
-    (archive,) = glob.glob(os.path.join(folder, "*.tar.gz"))
-    name = os.path.basename(archive).removesuffix(".tar.gz")
+    archives = sorted(glob.glob(os.path.join(folder, "*.tar.gz")), key=len)
+    name = os.path.basename(archives[0]).removesuffix(".tar.gz")
     unpacked = os.path.join(folder, "unpacked")
     os.mkdir(unpacked)
-    run("tar", "-xzf", archive, "-C", unpacked)
-    if os.listdir(unpacked) != [name]:
-        raise Failed(f"{archive} has {os.listdir(unpacked)} in it, not a folder of its own name")
     prefix = os.path.join(unpacked, name)
+    has_bench = []
+    for archive in archives:
+        run("tar", "-xzf", archive, "-C", unpacked)
+        has_bench.append(os.path.exists(os.path.join(prefix, "libexec/ums/bench")))
+        if os.listdir(unpacked) != [name]:
+            raise Failed(f"{archive} has {os.listdir(unpacked)} in it, not the folder {name}")
+    if has_bench != [False, True][: len(archives)]:
+        raise Failed(f"the benchmarks have no tarball of their own: {archives}, {has_bench}")
     consume(os.path.join(folder, "consumer"), prefix)
     said = run(os.path.join(prefix, "bin/ums"), "--version").strip()
     return f"{name}: unpacked, the programs ran, {said}"
