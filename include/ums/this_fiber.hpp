@@ -40,6 +40,12 @@ namespace this_fiber {
 // work from elsewhere. About 10 ns.
 UMS_EXPORT void yield() noexcept;
 
+// The same, and returns whether the caller stopped for anything. False: nothing else was ready on
+// this processor (or the cluster's policy chose the caller again), so a loop that polls may pause
+// until its next time by park_until(). On a plain thread always false, because the kernel does not
+// say.
+UMS_EXPORT bool try_yield() noexcept;
+
 // The caller's identity; none for a plain thread.
 [[nodiscard]] UMS_EXPORT fiber_id get_id() noexcept;
 // The caller's name, empty if it has none. The text lives as long as the fiber.

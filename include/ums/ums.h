@@ -290,6 +290,9 @@ UMS_API int ums_ref_effective_priority(ums_ref_t who);
 
 /* Lets the other ready fibers of this processor run first. */
 UMS_API void ums_this_fiber_yield(void);
+/* The same, and returns whether the caller stopped for anything. False: nothing else was ready
+ * here; on a plain thread always. */
+UMS_API bool ums_this_fiber_tryyield(void);
 /* Returns the caller's id. 0: the caller is a plain thread. */
 UMS_API uint64_t ums_this_fiber_id(void);
 /* Returns the caller's name, "" if it has none. The text lives as long as the fiber. */

@@ -30,6 +30,7 @@ int64_t ums_deadline_after(int64_t ns) {
 }
 
 void ums_this_fiber_yield() { this_fiber::yield(); }
+bool ums_this_fiber_tryyield() { return this_fiber::try_yield(); }
 uint64_t ums_this_fiber_id() { return this_fiber::get_id().value(); }
 const char* ums_this_fiber_name() { return ums_ref_name(ums_this_fiber_ref()); }
 ums_ref_t ums_this_fiber_ref() { return to_c(this_fiber::ref()); }

@@ -9,7 +9,10 @@ static void fail(void* argument) {
     (void)argument;
     for (int i = 1; i < 100; ++i) {
         ums_set_last_error(i);
-        ums_this_fiber_yield();
+        if (i % 2 == 0)
+            ums_this_fiber_yield();
+        else
+            (void)ums_this_fiber_tryyield();
         CHECK_IS(i, ums_last_error());
     }
 }
@@ -221,6 +224,9 @@ static void sleep_well(void* argument) {
     ums_this_fiber_sleep_ns(-5);
     ums_this_fiber_yield();
 }
+
+static void a_plain_threads_try_says_nothing(void) { CHECK(!ums_this_fiber_tryyield()); }
+
 static void sleeps_are_not_short(void) { on_a_fiber_and_on_a_thread(sleep_well, NULL); }
 
 // The fiber that sees the request destroys the stop at once, while the request is still being made.
@@ -271,6 +277,7 @@ int main(void) {
     RUN(a_plain_thread_has_no_name_and_no_id);
     RUN(parks_and_unparks_alternate);
     RUN(a_park_ends_in_three_ways);
+    RUN(a_plain_threads_try_says_nothing);
     RUN(sleeps_are_not_short);
     RUN(a_stop_may_be_destroyed_by_who_sees_the_request);
     RUN(deadlines_do_not_overflow);

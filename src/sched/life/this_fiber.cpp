@@ -47,31 +47,43 @@ wake_reason to_public(parkable::reason why) noexcept {
                                                : wake_reason::stopped;
 }
 
-}  // namespace
-
-// The hottest function of the library. Two stores and a load take the ownership (the load tests for
-// a thief, and for a processor that has left); one fiber leaves the ring and one enters it; the
-// switch; and a store gives the ownership back.
-void this_fiber::yield() noexcept {
+// yield() is the hottest function of the library. Two stores and a load take the ownership (the
+// load tests for a thief, and for a processor that has left); one fiber leaves the ring and one
+// enters it; the switch; and a store gives the ownership back. Returns whether the fiber stopped.
+UMS_ALWAYS_INLINE bool yield_here() noexcept {
     carrier_core* c = this_carrier_core();
     if (c == nullptr) [[unlikely]] {
         sched_yield();
-        return;
+        return false;
     }
-    depart(c, c->running.get(), [](auto leaving) UMS_INLINED {
+    return depart(c, c->running.get(), [](auto leaving) UMS_INLINED {
         processor* p = leaving.on->enter();
-        if (p == nullptr) [[unlikely]]
-            return static_cast<void>(rejoin(leaving.on));
+        if (p == nullptr) [[unlikely]] {
+            static_cast<void>(rejoin(leaving.on));
+            return true;
+        }
         sched::fiber* next = p->ready.rotate(*leaving.self);
         // The ring, as the action, records the yield.
-        if (next != nullptr) [[likely]]
-            return leaving.to(next, leaving.keeps ? nullptr : p->trace);
+        if (next != nullptr) [[likely]] {
+            leaving.to(next, leaving.keeps ? nullptr : p->trace);
+            return true;
+        }
         next = p->pick_for_yield(*leaving.self);
-        if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return leaving.stay();
+        if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) {
+            leaving.stay();
+            return false;
+        }
         leaving.record(*p, sched::trace_event::yield, next);
         leaving.to(next, leaving.then(&finish_yield));
+        return true;
     });
 }
+
+}  // namespace
+
+void this_fiber::yield() noexcept { static_cast<void>(yield_here()); }
+
+bool this_fiber::try_yield() noexcept { return yield_here(); }
 
 fiber_id this_fiber::get_id() noexcept { return ref().id(); }
 
