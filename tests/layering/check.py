@@ -79,7 +79,7 @@ LEAST_ASSERTIONS = 6
 ASSERTION = re.compile(r"\b(UMS_(DEBUG_)?(ASSERT|CHECK)|compat::check|assert)\(")
 
 # These include the public headers and what is their own.
-TOPS = ["tools", "examples", "bench", "tests", "compat"]
+TOPS = ["tools", "examples", "bench", "tests", "compat", "mpi"]
 
 # What the folders of compat/ share; it includes nothing else of ours but public headers.
 COMPAT_BASE = "compat/base"
@@ -314,6 +314,9 @@ CASES = [
     ("compat/windows/bad.cpp", '#include "../../src/os/futex.hpp"', "compat/windows includes public"),
     ("compat/linux_ums/bad.cpp", '#include "windows/word.hpp"', "compat/linux_ums includes public"),
     ("tests/windows/bad_test.cpp", '#include "../../compat/base/word.hpp"', "tests/ includes public"),
+    ("mpi/wait.hpp", "", None),
+    ("mpi/wait.cpp", '#include "wait.hpp"\n#include <ums/fiber.hpp>', None),
+    ("mpi/bad.cpp", '#include "../src/os/futex.hpp"', "mpi/ includes public"),
     ("tools/ums/page.hpp", "", None),
     ("tools/ums/main.cpp", '#include "page.hpp"\n#include <ums/fiber.hpp>', None),
     ("bench/yield/ums.cpp", '#include "../../tools/ums/page.hpp"', "bench/ includes public"),
