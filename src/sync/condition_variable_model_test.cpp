@@ -177,18 +177,17 @@ ums::tso::program with(std::string_view strands, unsigned preemptions) {
         s.has_gift = strands.find_first_not_of("gnN") == std::string_view::npos;
         for (std::size_t n = 0; n < strands.size(); ++n) {
             const char kind = strands[n];
-            ums::tso::add_fiber(
-                of, std::string{kind} + std::to_string(n), s.fibers[n], [&s, kind] {
-                    const bool is_foreign = kind == 'f' || kind == 'F';
-                    const bool is_timed = kind == 'W' || kind == 'F';
-                    if (kind == 'g' || kind == 'x')
-                        for (int i = 0; i < (kind == 'x' ? 2 : 1); ++i) s.waits_alone();
-                    else if (!is_foreign && !is_timed && kind != 'w')
-                        return s.notifies(kind);
-                    else if (!s.waits(is_timed, is_foreign) && !is_timed)
-                        model::running().fail("a wait without a limit gave up");
-                    ++model::running().at(s.over);
-                });
+            ums::tso::add_fiber(of, std::string{kind} + std::to_string(n), s.fibers[n], [&s, kind] {
+                const bool is_foreign = kind == 'f' || kind == 'F';
+                const bool is_timed = kind == 'W' || kind == 'F';
+                if (kind == 'g' || kind == 'x')
+                    for (int i = 0; i < (kind == 'x' ? 2 : 1); ++i) s.waits_alone();
+                else if (!is_foreign && !is_timed && kind != 'w')
+                    return s.notifies(kind);
+                else if (!s.waits(is_timed, is_foreign) && !is_timed)
+                    model::running().fail("a wait without a limit gave up");
+                ++model::running().at(s.over);
+            });
         }
         of.at_rest([&s, &of, strands]() -> std::string {
             const std::size_t waiters = strands.find_first_of("1aAnN");
@@ -213,10 +212,10 @@ ums::tso::program with(std::string_view strands, unsigned preemptions) {
 }
 
 ums::tso::mutation_test all() {
-    return {{with("w1", 3), with("wA", 3), with("W1", 3), with("WA", 3), with("f1", 3),
-             with("fA", 3), with("FA", 3), with("wwA", 2), with("wWA", 2), with("WwA", 2),
+    return {{with("w1", 3),  with("wA", 3),  with("W1", 3),  with("WA", 3),  with("f1", 3),
+             with("fA", 3),  with("FA", 3),  with("wwA", 2), with("wWA", 2), with("WwA", 2),
              with("WWA", 2), with("WW1", 2), with("wW1", 2), with("wFA", 2), with("ww1", 2),
-             with("wn", 3), with("gn", 3), with("Wn", 3), with("gN", 3), with("ggn", 2),
+             with("wn", 3),  with("gn", 3),  with("Wn", 3),  with("gN", 3),  with("ggn", 2),
              with("ggN", 2), with("gWn", 2), with("xnn", 2)},
             {
 #include "condition_variable_model_test.inc"

@@ -79,9 +79,8 @@ ums::tso::program with(std::string_view strands, unsigned most, unsigned preempt
                     auto& s = ums::tso::remade<machine>();
                     for (std::size_t n = 0; n < strands.size(); ++n)
                         ums::tso::add_fiber(of, std::string{strands[n]} + std::to_string(n),
-                                            s.fibers[n], [&s, strands, n, most] {
-                                                s.run(strands[n], most);
-                                            });
+                                            s.fibers[n],
+                                            [&s, strands, n, most] { s.run(strands[n], most); });
                     of.at_rest([&s, &of, strands]() -> std::string {
                         if (ums::tso::sleeps_for_ever(of, strands.size()))
                             return "one sleeps for ever";

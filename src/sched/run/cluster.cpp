@@ -220,8 +220,8 @@ void cluster::remove_processor() {
     forward(p);
     // From now on the deadlines of the fibers that sleep there are the first processor's. One that
     // was added before the store above is seen by the look after this; the thread that adds one
-    // later sees the store: processor::notify_of_deadline(). The watcher does not know of those that
-    // the removed processor, being idle, waited for itself.
+    // later sees the store: processor::notify_of_deadline(). The watcher does not know of those
+    // that the removed processor, being idle, waited for itself.
     at(0).notify();
     search::ask_watcher(*this);
 }

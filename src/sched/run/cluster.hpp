@@ -176,8 +176,8 @@ public:
     base::atomic<processor*> watcher;
     base::atomic<os::nanoseconds> watch_until{os::never};
     // off: none looks. rests: nothing waited when it last looked; it is asked to look again.
-    // samples: it will look by itself. asked: the same, and it was asked since its last look. Others
-    // than the watcher only change `samples` and `rests` to `asked`.
+    // samples: it will look by itself. asked: the same, and it was asked since its last look.
+    // Others than the watcher only change `samples` and `rests` to `asked`.
     enum : std::uint32_t { off, rests, samples, asked };
     base::atomic<std::uint32_t> watching;
     // Owned by the watcher; an earlier watcher may reset the period.

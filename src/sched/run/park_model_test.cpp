@@ -30,7 +30,7 @@ struct fiber : ums::os::slot_head, parkable {
     explicit fiber(bool stops_its_carrier = true) noexcept : parkable{stops_its_carrier} {}
     kept<fiber*> link;
     // For the proof.
-    kept<int> registers{0};               // Saved before the park, read by what makes it ready.
+    kept<int> registers{0};                // Saved before the park, read by what makes it ready.
     base::atomic<std::uint32_t> is_ready;  // It is in a queue, and continues.
 };
 
@@ -114,9 +114,7 @@ struct here {
         return f->is_fiber ? f : nullptr;
     }
 };
-inline parkable& plain_thread() noexcept {
-    return *static_cast<fiber*>(model::running().slot());
-}
+inline parkable& plain_thread() noexcept { return *static_cast<fiber*>(model::running().slot()); }
 struct announced_wait {
     announced_wait() noexcept {}
 };
@@ -269,8 +267,8 @@ ums::tso::program with(const char* name, void (*build)(model&, machine&), unsign
                         if (sleeps && !is_timed && !of.sleeps_for_a_time(0))
                             return "one sleeps for ever";
                         if (!sleeps && is_timed) return "a deadline is left";
-                        if (!sleeps && (of.at(s.sleeper.word.cell()) != 0 ||
-                                        of.at(s.thread.word.cell()) != 0))
+                        if (!sleeps &&
+                            (of.at(s.sleeper.word.cell()) != 0 || of.at(s.thread.word.cell()) != 0))
                             return "something is left in the word";
                         return "";
                     });
@@ -280,7 +278,6 @@ ums::tso::program with(const char* name, void (*build)(model&, machine&), unsign
             .histories = true,
             .stack_cells = 8};
 }
-
 
 // What the programs have in common. The first strand is the one that waits.
 void add_sleeper(model& of, machine& s, fiber& self, ums::os::nanoseconds until,
@@ -325,61 +322,67 @@ std::vector<ums::tso::program> programs() {
                  add_sleeper(of, s, s.sleeper, soon);
                  add_clock(of, s);
              }),
-        with("a wake-up and a deadline",
-             [](model& of, machine& s) {
-                 add_sleeper(of, s, s.sleeper, soon);
-                 add_waker(of, s);
-                 add_clock(of, s);
-             },
-             2),
-        with("a wake-up and a deadline, then another sleep",
-             [](model& of, machine& s) {
-                 add_sleeper(of, s, s.sleeper, soon, true);
-                 add_waker(of, s);
-                 add_clock(of, s);
-             },
-             1),
+        with(
+            "a wake-up and a deadline",
+            [](model& of, machine& s) {
+                add_sleeper(of, s, s.sleeper, soon);
+                add_waker(of, s);
+                add_clock(of, s);
+            },
+            2),
+        with(
+            "a wake-up and a deadline, then another sleep",
+            [](model& of, machine& s) {
+                add_sleeper(of, s, s.sleeper, soon, true);
+                add_waker(of, s);
+                add_clock(of, s);
+            },
+            1),
         with("an unpark",
              [](model& of, machine& s) {
                  strand(of, "sleeper", s.sleeper, [&s] { is_unparked(s); });
                  add_unparker(of, s);
              }),
-        with("a wake-up beside an unpark",
-             [](model& of, machine& s) {
-                 s.published = &s.sleeper;
-                 strand(of, "sleeper", s.sleeper, [&s] {
-                     s.waits(s.sleeper, never);
-                     is_unparked(s);
-                 });
-                 add_waker(of, s);
-                 add_unparker(of, s);
-             },
-             2),
-        with("a wake-up of one that is taken aside",
-             [](model& of, machine& s) {
-                 add_sleeper(of, s, s.sleeper, never);
-                 add_waker(of, s);
-                 add_aside(of, s);
-             },
-             2),
-        with("a deadline of one that is taken aside",
-             [](model& of, machine& s) {
-                 add_sleeper(of, s, s.sleeper, soon);
-                 strand(of, "clock", s.others[0], [&s] { s.fires(); });
-                 add_aside(of, s);
-             },
-             2),
+        with(
+            "a wake-up beside an unpark",
+            [](model& of, machine& s) {
+                s.published = &s.sleeper;
+                strand(of, "sleeper", s.sleeper, [&s] {
+                    s.waits(s.sleeper, never);
+                    is_unparked(s);
+                });
+                add_waker(of, s);
+                add_unparker(of, s);
+            },
+            2),
+        with(
+            "a wake-up of one that is taken aside",
+            [](model& of, machine& s) {
+                add_sleeper(of, s, s.sleeper, never);
+                add_waker(of, s);
+                add_aside(of, s);
+            },
+            2),
+        with(
+            "a deadline of one that is taken aside",
+            [](model& of, machine& s) {
+                add_sleeper(of, s, s.sleeper, soon);
+                strand(of, "clock", s.others[0], [&s] { s.fires(); });
+                add_aside(of, s);
+            },
+            2),
         with("a thread's wake-up",
              [](model& of, machine& s) {
                  add_sleeper(of, s, s.thread, never);
                  add_waker(of, s);
              }),
-        with("a thread's wake-up and deadline",
-             [](model& of, machine& s) {
-                 add_sleeper(of, s, s.thread, soon);
-                 add_waker(of, s);
-             },
-             3, 1),
+        with(
+            "a thread's wake-up and deadline",
+            [](model& of, machine& s) {
+                add_sleeper(of, s, s.thread, soon);
+                add_waker(of, s);
+            },
+            3, 1),
     };
 }
 

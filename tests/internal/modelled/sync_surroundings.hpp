@@ -41,14 +41,7 @@ inline parkable& this_parkable() { return *static_cast<fiber*>(model::running().
 inline bool may_look_again() { return false; }
 
 enum class park_kind { internal };
-enum class wait_kind {
-    mutex,
-    shared_mutex,
-    shared_mutex_shared,
-    condition,
-    semaphore,
-    permit
-};
+enum class wait_kind { mutex, shared_mutex, shared_mutex_shared, condition, semaphore, permit };
 
 struct lock_wait {
     template <class... T>
