@@ -25,7 +25,8 @@
 //           when all have ended; the others, and the values, are dropped. std::system_error if a
 //           fiber cannot be made, as from the constructor of ums::fiber; the functions that have
 //           begun have ended then, and the others are not called. If the last function calls
-//           fork(), std::system_error, no_such_process, in the child, where the others do not end.
+//           fork() on a fiber, std::system_error, no_such_process, in the child, where the others
+//           do not end.
 // Cost:     a fiber for each function but the last, without allocating.
 
 #include <cstddef>

@@ -159,7 +159,7 @@ long put_rest(const io::number_at& at, const iovec* pieces, int count, std::size
             const long n = to_c(is_socket ? io::send(at.fd, from, left, flags, until)
                                           : io::write(at.fd, from, left, until));
             // The next call returns what the kernel tells of a connection once.
-            if (n < 0 && is_socket && n != -EPIPE && n != -EBADF && n != -ETIMEDOUT)
+            if (n < 0 && is_socket && n != -EPIPE && !wait.is_over(n) && io::is_of_the_socket(n))
                 at.d->note_error(at.fd, at.generation, n);
             if (n < 0) return static_cast<long>(done);
             UMS_DEBUG_ASSERT(static_cast<std::size_t>(n) <= left, "a piece was exceeded");

@@ -15,12 +15,17 @@ namespace {
 
 using number = result<std::size_t>;
 
-// Whether it says that the file, or a filter of the process, refuses a call with RWF_NOWAIT.
-bool is_refusal(long error) noexcept { return error == -EOPNOTSUPP || os::is_refused(error); }
+// Whether it says that the file, or a filter of the process, refuses a call with RWF_NOWAIT. A
+// socket's calls have no such flag, and a firewall makes them fail with EPERM, too.
+bool is_refusal(long error, long traits) noexcept {
+    return error == -EOPNOTSUPP || (os::is_refused(error) && (traits & descriptor::is_socket) == 0);
+}
 
 // The same, or that a shared number has another kind of file than was learnt: see
 // io/wait/descriptor.hpp.
-bool is_doubtful(long error) noexcept { return error == -ENOTSOCK || is_refusal(error); }
+bool is_doubtful(long error, long traits) noexcept {
+    return error == -ENOTSOCK || is_refusal(error, traits);
+}
 
 // Whether the file itself keeps a read() or write() from blocking, or poll(2) is asked first.
 bool cannot_block(std::uint32_t traits) noexcept {
@@ -34,9 +39,10 @@ number by_traits(const number_at& at, Operation operation) {
     if (at.d == nullptr) return number::from(descriptor::why_none(at.fd));
     const long traits = at.d->learn(at.fd);
     const long n = operation(traits);
-    if (n >= 0 || !is_doubtful(n) || traits < 0 || (traits & descriptor::ours) != 0) [[likely]]
+    if (n >= 0 || !is_doubtful(n, traits) || traits < 0 || (traits & descriptor::ours) != 0)
+        [[likely]]
         return number::from(n);
-    if ((traits & descriptor::kept) != 0 && !is_refusal(n)) return number::from(n);
+    if ((traits & descriptor::kept) != 0 && !is_refusal(n, traits)) return number::from(n);
     const long now = at.d->learn_again(at.fd, n);
     return number::from(now == traits ? n : operation(now));
 }

@@ -65,7 +65,7 @@ inline long write_without_sigpipe(int fd, const iovec* from, int count, std::siz
     const long n = without_sigpipe(bytes, call);
     // A file may refuse all flags. A pipe takes this one if the kernel has it, and so does a file
     // that took another.
-    if (has && n != -EOPNOTSUPP && (is_fifo || flags != 0))
+    if (has && n != -EOPNOTSUPP && !os::is_refused(n) && (is_fifo || flags != 0))
         kernel_has_nosignal.store(false, base::relaxed);
     return n;
 }

@@ -122,22 +122,6 @@ long receive(int fd, std::size_t wanted, int flags, const limits& l, Call call) 
     return perform(at, traits, side::in, wanted, l, call);
 }
 
-// Whether a receive that fails so has found it in the socket, and taken it from there.
-constexpr bool is_of_the_socket(long error) noexcept {
-    switch (error) {
-        case -EBADF:
-        case -EFAULT:
-        case -EINVAL:
-        case -ENOMEM:
-        case -ENOTCONN:
-        case -ENOTSOCK:
-        case -EOPNOTSUPP:
-            return false;
-        default:
-            return true;
-    }
-}
-
 // The kernel never returns this error here.
 constexpr long receiver_is_full = -EXFULL;
 

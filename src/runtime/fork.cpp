@@ -94,7 +94,9 @@ void say_without_runtime(const char* why) noexcept {
 
 void in_child() noexcept {
     const sched::here at;
-    if (at.self == nullptr) return;
+    // It may not use the runtime, but may close descriptors: nothing is taken out of the engine's
+    // set for it, which is the parent's.
+    if (at.self == nullptr) return io::leave_engine_behind();
     let_go_what_is_shared();
     try {
         return go_on(*at.self);

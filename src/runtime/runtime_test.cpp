@@ -689,24 +689,31 @@ TEST_F(runtime_test, the_stop_waits_for_a_plain_thread_that_is_in_join) {
     EXPECT_FALSE(ums::sched::plain_joins.any());
 }
 
-// In the function that it runs itself, while the fiber of the other one has ended.
+// In the function that it runs itself, while the fiber of the other one has ended: the runtime is
+// there for what that calls.
 TEST_F(runtime_test, the_stop_waits_for_a_plain_thread_that_forks_and_joins) {
-    for (const bool in_a_loop : {false, true}) {
+    for (int round = 0; round < 100; ++round) {
         ums::runtime r{{.processors = 1}};
-        std::atomic<bool> has_begun{false};
+        std::atomic<bool> has_begun{false}, stops{false};
+        int forked = 0;
         std::thread forks{[&] {
-            const auto until_awaited = [&] {
+            const auto last = [&] {
                 has_begun = true;
-                while (!ums::sched::plain_joins.are_awaited()) sched_yield();
+                while (!stops) sched_yield();
+                for (int n = round; n > 0; --n) sched_yield();
+                ums::fork_join([&] { ++forked; }, [] {});
+                ums::fiber{[&] { ++forked; }}.join();
             };
-            if (in_a_loop)
-                ums::parallel_for(0, 2, 1, [&](int i) { i == 1 ? until_awaited() : void(); });
+            if (round % 2 == 0)
+                ums::parallel_for(0, 2, 1, [&](int i) { i == 1 ? last() : void(); });
             else
-                ums::fork_join([] {}, until_awaited);
+                ums::fork_join([] {}, last);
         }};
         while (!has_begun) sched_yield();
+        stops = true;
         r.stop();
         forks.join();
+        EXPECT_EQ(forked, 2);
         EXPECT_FALSE(ums::sched::plain_joins.any());
     }
 }

@@ -167,7 +167,12 @@ waiter* take(condition_state& c, bool all) noexcept {
 void tell(condition_waiter& w) noexcept {
     parkable& who = *w.who;
     // sync(condition): publishes what the caller did to a waiter that has not parked yet.
-    if (w.is_foreign && w.phase.exchange(notified, base::release) == unlocking) return;
+    if (w.is_foreign) {
+        // Its `is_held` may be of what its lock's unlock() waited for: a foreign wait holds
+        // nothing.
+        if (w.phase.exchange(notified, base::release) == waiting) sched::wake(who);
+        return;
+    }
     who.is_held.get() ? sched::resume_held(who) : sched::wake(who);
 }
 

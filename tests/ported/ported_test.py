@@ -105,7 +105,9 @@ def connect(port):
 @contextlib.contextmanager
 def running(command, port, log):
     with open(log, "wb") as to:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=to, stderr=to)
+        # The kernel threads are counted, so their number must not depend on the machine's CPUs.
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=to, stderr=to,
+                                   env=os.environ | {"UMS_PROCESSORS": "2"})
         try:
             while True:
                 if process.poll() is not None:

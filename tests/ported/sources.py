@@ -45,13 +45,14 @@ def obtain(package, folder):
             file.write(f"Signed-By: {signer}\n\n" if signer else "\n")
     own = {"Dir::Etc::sourceparts": "parts", "Dir::State::lists": "lists", "Dir::Cache": "cache"}
     options = {name: os.path.abspath(os.path.join(folder, value)) for name, value in own.items()}
-    options |= {"Dir::Etc::sourcelist": "/dev/null", "APT::Sandbox::User": "", "Acquire::Retries": "0"}
+    options |= {"Dir::Etc::sourcelist": "/dev/null", "APT::Sandbox::User": "", "Acquire::Retries": "0",
+                "Acquire::http::Timeout": "10", "Acquire::https::Timeout": "10"}
     apt = ["apt-get", "-q", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
     try:
         for command in (["update"], ["source", package]):
             subprocess.run(apt + command, cwd=folder, check=True, stdin=subprocess.DEVNULL,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    except (OSError, subprocess.CalledProcessError):
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+    except (OSError, subprocess.SubprocessError):
         return None
     made = glob.glob(os.path.join(folder, package + "-*/"))
     return made[0] if made else None

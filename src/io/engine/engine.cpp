@@ -161,6 +161,14 @@ void leave_behind() {
     leave_signals_behind();
 }
 
+void leave_engine_behind() noexcept {
+    if (the_engine.load(base::relaxed) == nullptr) return;  // relaxed: there is one thread.
+    engine::waiting_once::leave_all_behind();
+    descriptor::leave_all_behind();
+    engine_in_use.store(nullptr, base::relaxed);  // relaxed, both: as above.
+    the_engine.store(nullptr, base::relaxed);     // Not destroyed: the parent's carriers have it.
+}
+
 engine_use::engine_use() noexcept : is_counted_{sched::this_carrier() == nullptr} {
     if (is_counted_) users.come();  // Before the engine is read.
 }

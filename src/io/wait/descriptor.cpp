@@ -365,7 +365,8 @@ std::uint64_t descriptor::file_of(int fd) noexcept {
                     &is) < 0)
         return 0;
     return is.stx_ino ^ std::uint64_t{is.stx_dev_major} << 52 ^
-           std::uint64_t{is.stx_dev_minor} << 32 ^ std::uint64_t{is.stx_mode} << 16;
+           std::uint64_t{is.stx_dev_minor} << 32 ^
+           static_cast<std::uint64_t>(is.stx_mode & S_IFMT) << 16;
 }
 
 std::uint64_t descriptor::identity_at(int fd) noexcept {

@@ -419,4 +419,20 @@ private:
     std::uint64_t file_;
 };
 
+// Whether a call that fails so has found it in the socket, and taken it from there.
+constexpr bool is_of_the_socket(long error) noexcept {
+    switch (error) {
+        case -EBADF:
+        case -EFAULT:
+        case -EINVAL:
+        case -ENOMEM:
+        case -ENOTCONN:
+        case -ENOTSOCK:
+        case -EOPNOTSUPP:
+            return false;
+        default:
+            return true;
+    }
+}
+
 }  // namespace ums::io

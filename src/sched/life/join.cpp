@@ -120,8 +120,9 @@ void join(sched::fiber* f) {
 
 bool join_part(sched::fiber* f) noexcept {
     const here at;
+    sched::cluster& home = *f->home_cluster.get();  // Not the fiber's any more after the join.
     const bool is_over = join_from(at, f);
-    if (at.self == nullptr) plain_joins.go();
+    if (at.self == nullptr) home.take_back_spawn();
     return is_over;
 }
 

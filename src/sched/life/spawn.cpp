@@ -16,7 +16,6 @@
 #include "sched/block/keep.hpp"
 #include "sched/fiber/exit_request.hpp"
 #include "sched/life/end.hpp"
-#include "sched/life/plain_join.hpp"
 #include "sched/life/recycle.hpp"
 #include "sched/record/describe.hpp"
 #include "sched/run/cluster.hpp"
@@ -473,7 +472,10 @@ sched::fiber* fork_part(void (*run)(void*), void* callable) {
     if (f == nullptr) [[unlikely]]
         f = spawn_begin_anyhow(nullptr, 0, 1, 0, spawned_at).fiber;
     if (at.self == nullptr) [[unlikely]] {
-        plain_joins.come();  // Before the fiber can end, as in join().
+        // Held until join_part(), like a fiber of its own: the caller may run code of the program
+        // in between, and the runtime is there for it. The new fiber is counted, so no drain() is
+        // over.
+        f->home_cluster.get()->spawned_outside.fetch_add(1, base::relaxed);
     } else {
         f->wanted.follow(at.self->wanted);
         f->tag.set(at.self->tag.get());

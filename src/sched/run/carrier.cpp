@@ -192,11 +192,15 @@ void carrier::run_fibers() noexcept {
         keeping.begun.set(nullptr);
         h->finish(*h, *this);
     }
-    fiber* const f = keeping.runs_first.get();
+    fiber* f = keeping.runs_first.get();
     keeping.runs_first.set(nullptr);
     // A round has ended, so the inboxes and the pinned fibers have their turn. Where processors
     // often change their carrier, for hand-offs or preemptions, no round may ever end by its count.
-    run_on(f != nullptr ? f : p->pick_at_round_end());
+    if (f == nullptr) f = p->pick_at_round_end();
+    // As search::find() does: the thread that left it to this carrier had found nothing to run.
+    if (f != nullptr && p->next_deadline() != os::never)
+        search::tell_watcher(*p, p->next_deadline());
+    run_on(f);
 }
 
 // The first time that the fiber that was adopted leaves the processor to nobody, and from then on.

@@ -110,7 +110,8 @@ void search::stop_searching(processor& p) noexcept {
     // after the fence; if no processor but this one runs, the only producers are those that use a
     // read-modify-write.
     // One that was removed, and searches for the last time, is not counted any more.
-    const bool others = home.active() + (p.is_retiring() ? 1 : 0) > seen.idle + seen.searching + 1;
+    const unsigned active = home.active();
+    const bool others = active + (p.index() >= active ? 1 : 0) > seen.idle + seen.searching + 1;
     if (others) os::heavy_fence();
     if ((others && home.looks_busy(p)) || !home.shared_inbox.empty() || home.carriers.has_stopped())
         p.wake_one();
@@ -275,7 +276,8 @@ void search::wait_in_driver(processor& p, os::nanoseconds until, bool inside) no
         p.wait(look_at, inside);
         if (!p.is_idle.get() || p.has_arrived() || os::now() < look_at || must_look_again(p))
             return;
-        if (nothing_can_run(home) && !on_standstill()) break;
+        if (!nothing_can_run(home)) return;  // It may just have been asked to look.
+        if (!on_standstill()) break;
     }
     p.wait(inside ? std::min(until, look_again) : until, inside);
 }
@@ -300,7 +302,8 @@ search::needed search::watch(processor& p) noexcept {
         }
         if (any_run && !home.needs_watcher()) return needed::none;
         const bool samples = any_run && looks;
-        // relaxed: until it stores `samples`, no other thread changes the word.
+        // relaxed: others change the word only to ask, and a mark that is overwritten here asks for
+        // what now comes, a sample and a second look.
         if (samples && home.watching.load(base::relaxed) < cluster::samples)
             home.watching.store(cluster::samples, base::seq_cst);
         const os::nanoseconds period =
@@ -333,6 +336,9 @@ search::needed search::watch(processor& p) noexcept {
         wait_in_driver(p, until, true);
         if (!p.is_idle.get() || p.has_arrived()) return needed::none;
         if (earliest_deadline(home) <= os::now()) return needed::by_timers;
+        // After a long rest as at first.
+        if (!looks && os::now() - home.sampled_at.get() >= last_sample)
+            home.sample_period.set(first_sample);
         looks = true;
     }
     return needed::none;
@@ -374,6 +380,7 @@ bool search::any_waits(const cluster& home) noexcept {
 }
 
 void search::ask_watcher(cluster& home) noexcept {
+    const os::no_stop marked_and_nobody_told;
     // relaxed: see watch(). Where it samples, the word is a hint.
     std::uint32_t now = home.watching.load(base::relaxed);
     while (now == cluster::samples || now == cluster::rests) {
@@ -390,10 +397,11 @@ void search::ask_watcher(cluster& home) noexcept {
 void search::alert_watcher(cluster& home) noexcept {
     const os::no_stop claimed_and_not_yet_woken;
     if (home.idle.look().idle == 0) return;
-    // seq_cst: pairs with the stores in wait() and watch().
+    // seq_cst: pairs with the stores in wait() and watch(). Beside a searcher none is claimed: it
+    // becomes the watcher if it finds nothing, and the last one that finds something asks for one.
     if (processor* w = home.watcher.load(base::seq_cst))
         w->notify();
-    else if (processor* any = home.idle.claim_any(true))
+    else if (processor* any = home.idle.claim_any(false))
         any->notify();
 }
 
