@@ -165,7 +165,7 @@ class lone final : public workload {
 public:
     std::string_view name() const override { return "lone"; }
     std::string_view about() const override {
-        return "waits with little else to do: CPU time, times, switches and system calls of each";
+        return "waits with little else to do: CPU time, latency, switches, system calls";
     }
     std::vector<std::string> runtimes() const override {
         std::vector<std::string> all;
