@@ -77,9 +77,12 @@ int odd_socket() {
     return fd;
 }
 
-// vfork() returns when its child has begun another program, so the child is one that has not.
+// vfork() returns when its child has begun another program, so the child is one that has not. It
+// has its parent's memory, and tells that its parent waits.
+std::atomic<bool> is_in_vfork{false};
 void stay_in_vfork() {
     if (::vfork() != 0) return;
+    is_in_vfork = true;
     for (;;) ::syscall(SYS_pause);
 }
 
@@ -118,6 +121,7 @@ int main(int, char** words) {
     if (words[2] == nullptr) {
         map_a_library(folder);
         std::thread{stay_in_vfork}.detach();
+        while (!is_in_vfork) std::this_thread::yield();
     }
     const int pipe = odd_pipe(folder), socket = odd_socket();
     ums::run({.processors = 1}, [&] {
