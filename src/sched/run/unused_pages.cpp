@@ -69,6 +69,8 @@ void give_back_of(fiber& f) noexcept {
 
 // Also for a fiber that was parked again meanwhile, by either way.
 bool mark(fiber& f, std::uint32_t seen) noexcept {
+    // sync(park): the fiber was made before it parked; word_of() did not order that.
+    if (f.word.load(base::acquire) != seen) return false;
     // relaxed: the mark only says that the park has not ended since, and a read-modify-write does
     // not end what commit() has released. If the stack has become another fiber's meanwhile, that
     // one is parked as well.
