@@ -22,7 +22,7 @@ class scaling final : public workload {
 public:
     std::string_view name() const override { return "scaling"; }
     std::string_view about() const override {
-        return "ns per yield and per wake-up against 1 to 1,000,000 fibers, beside the bare switch";
+        return "ns per yield and per wake-up, 1 to 1,000,000 fibers, beside the bare switch";
     }
     std::vector<std::string> runtimes() const override {
         return {"boost.fiber", "go", "bare switch", "ums"};
