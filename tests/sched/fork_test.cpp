@@ -344,7 +344,8 @@ TEST_F(fork_test, what_the_child_does_with_a_descriptor_is_not_seen_by_the_paren
                       return compute();
                   }),
                   fine);
-        EXPECT_TRUE(ums::io::write(ends[1], "y", 1));
+        // By the kernel's write(): that of libums would wake the reader without the engine.
+        EXPECT_EQ(::write(ends[1], "y", 1), 1);
         EXPECT_EQ(waits.join(), 'y');
         ums::io::close(ends[0]);
         ums::io::close(ends[1]);
@@ -935,6 +936,33 @@ TEST_F(fork_test, a_plain_threads_child_has_no_runtime) {
                       return outcome_of(made);
                   }),
                   fine);
+    });
+}
+
+TEST_F(fork_test, what_a_plain_threads_child_closes_stays_in_the_parents_engine) {
+    ums::run(two, [] {
+        int ends[2];
+        ASSERT_TRUE(ums::io::pipe(ends));
+        auto waits = ums::spawn([&] {
+            char c = 0;
+            return ums::io::read(ends[0], &c, 1).value_or(0) == 1 ? c : '?';
+        });
+        for (int i = 0; i < 10; ++i) this_fiber::yield();
+        pid_t child = 0;
+        plain_thread{[&] {
+            child = ::fork();
+            if (child == 0) {
+                ::alarm(hung_seconds);
+                ums::io::close(ends[0]);
+                ums::io::close(ends[1]);
+                ::_exit(fine);
+            }
+        }}.join();
+        EXPECT_EQ(outcome_of(child), fine);
+        EXPECT_EQ(::write(ends[1], "y", 1), 1);
+        EXPECT_EQ(waits.join(), 'y');
+        ums::io::close(ends[0]);
+        ums::io::close(ends[1]);
     });
 }
 
