@@ -94,8 +94,7 @@ void say_without_runtime(const char* why) noexcept {
 
 void in_child() noexcept {
     const sched::here at;
-    // It may not use the runtime, but may close descriptors: nothing is taken out of the engine's
-    // set for it, which is the parent's.
+    // The child of a plain thread may close descriptors, though it has no runtime.
     if (at.self == nullptr) return io::leave_engine_behind();
     let_go_what_is_shared();
     try {

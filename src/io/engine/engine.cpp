@@ -145,28 +145,26 @@ void stop() noexcept {
     offload_pool::stop();
 }
 
+void leave_engine_behind() noexcept {
+    engine::waiting_once::leave_all_behind();
+    descriptor::leave_all_behind();
+    engine_in_use.store(nullptr, base::relaxed);  // relaxed, both: there is one thread.
+    the_engine.store(nullptr, base::relaxed);
+}
+
 // The engine's descriptors are the parent's, too. Closing ours takes nothing out of its set, nor
 // out of its ring; asking them to forget a descriptor would.
 void leave_behind() {
     offload_pool::leave_behind();
     engine_lock.leave_behind();
     users.leave_behind();
-    engine::waiting_once::leave_all_behind();
     sched::driver::leave_behind();
-    descriptor::leave_all_behind();
     shortage::leave_behind();
-    engine_in_use.store(nullptr, base::relaxed);  // relaxed, here and below: there is one thread.
     has_one_processor = true;
-    delete the_engine.exchange(nullptr, base::relaxed);
+    engine* const parents = the_engine.load(base::relaxed);  // relaxed: as above.
+    leave_engine_behind();
+    delete parents;
     leave_signals_behind();
-}
-
-void leave_engine_behind() noexcept {
-    if (the_engine.load(base::relaxed) == nullptr) return;  // relaxed: there is one thread.
-    engine::waiting_once::leave_all_behind();
-    descriptor::leave_all_behind();
-    engine_in_use.store(nullptr, base::relaxed);  // relaxed, both: as above.
-    the_engine.store(nullptr, base::relaxed);     // Not destroyed: the parent's carriers have it.
 }
 
 engine_use::engine_use() noexcept : is_counted_{sched::this_carrier() == nullptr} {

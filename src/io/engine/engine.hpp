@@ -102,7 +102,8 @@ void stop() noexcept;
 // call that would change what it waits for, and the first wait makes another. Throws
 // std::bad_alloc.
 void leave_behind();
-// The same for what knows of the engine alone: if it was a plain thread that forked.
+// The part of it for the child of a plain thread, which has no runtime: it takes nothing out of the
+// parent's engine. That stays in memory, because drivers that are not left behind name it.
 void leave_engine_behind() noexcept;
 
 // The same for ums/signals.hpp: its part of leave_behind().
