@@ -6,6 +6,7 @@
 // ends it at once.
 //
 // crowd COUNT ticker: the same, and one more fiber, which wakes up every millisecond.
+// crowd COUNT alone: the same on one processor.
 //
 // crowd work: a fiber computes for ever; "yield N": ten more yield N times, all together, and end.
 //
@@ -191,8 +192,11 @@ int main(int, char** words) {
         return 0;
     }
     const std::size_t count = words[1] != nullptr ? std::strtoul(words[1], nullptr, 10) : 1;
-    const bool ticks = count != 0 && words[2] != nullptr;
-    ums::run({.processors = 2}, [count, ticks] {
+    const auto says = [words, count](const char* word) {
+        return count != 0 && words[2] != nullptr && std::strcmp(words[2], word) == 0;
+    };
+    const bool ticks = says("ticker");
+    ums::run({.processors = says("alone") ? 1u : 2u}, [count, ticks] {
         waited_for w;
         if (!ums::io::pipe(w.pipe)) return;
         (void)w.full.send(1);
