@@ -18,7 +18,7 @@
 
 set(ums_variant_mprotect UMS_DEBUG=guard=mprotect)
 set(ums_variant_migrate UMS_DEBUG=migrate)
-set(ums_variant_fifo UMS_POLICY=fifo)
+set(ums_variant_fifo UMS_POLICY=global_fifo)
 foreach(policy IN ITEMS local_locked local_mpsc local_mpsc_intrusive priority earliest_deadline_first fair_share)
     set(ums_variant_${policy} UMS_POLICY=${policy})
 endforeach()

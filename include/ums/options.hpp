@@ -45,14 +45,11 @@ enum class policy_kind {
     priority,                 // The most urgent first (fiber_options::priority).
     earliest_deadline_first,  // fiber_options::deadline.
     fair_share,               // Running time by weight (fiber_options::weight and group).
-
-    steal = work_stealing,  // Former names.
-    fifo = global_fifo,
 };
 
 // The name of a policy, as UMS_POLICY has it.
 [[nodiscard]] UMS_EXPORT std::string_view name_of(policy_kind kind) noexcept;
-// The policy of that name, also a former one; empty if there is none.
+// The policy of that name; empty if there is none.
 [[nodiscard]] UMS_EXPORT std::optional<policy_kind> policy_named(std::string_view name) noexcept;
 // Makes a built-in policy as an object, for a policy of your own that wraps it. Null for
 // work_stealing, which is the scheduler itself.
@@ -72,7 +69,6 @@ enum class deadlock_check {
 // blocking, or in a page fault.
 enum class block_detection {
     automatic,  // monitor where it works, else off
-    perf,       // Refused: this detector no longer exists. The other values keep their numbers.
     monitor,    // Learns at once where blocks are frequent, within 10 ms where they are rare.
     off,        // Does not learn: only marked calls give their processor up.
 };

@@ -23,6 +23,7 @@ int to_options(const ums_options_t* given, options& out) noexcept {
     if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
     if (const int error = check_policy(o.policy_calls, o.policy); error != 0) return error;
     if (!is_kind(o.guard, UMS_GUARD_MPROTECT) || !is_kind(o.block, UMS_BLOCK_OFF)) return -EINVAL;
+    if (o.block == UMS_BLOCK_PERF) return -EOPNOTSUPP;
     return call([&] {
         out.processors = o.processors;
         out.stack_bytes = o.stack_bytes;
@@ -38,10 +39,9 @@ int to_options(const ums_options_t* given, options& out) noexcept {
         out.measure_stacks = o.measure_stacks;
         out.membarrier = o.membarrier;
         out.seed = o.seed;
-        out.block = o.block == UMS_BLOCK_PERF      ? block_detection::perf
-                    : o.block == UMS_BLOCK_MONITOR ? block_detection::monitor
-                    : o.block == UMS_BLOCK_OFF     ? block_detection::off
-                                                   : block_detection::automatic;
+        out.block = o.block == UMS_BLOCK_MONITOR ? block_detection::monitor
+                    : o.block == UMS_BLOCK_OFF   ? block_detection::off
+                                                 : block_detection::automatic;
         out.carriers = o.carriers;
         out.time_slice_us = o.time_slice_us;
         out.signal = o.signal;

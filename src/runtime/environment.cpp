@@ -30,7 +30,7 @@ constexpr const char* known[] = {
     "UMS_CPUS",       "UMS_FOLLOW_CPUS",
 };
 
-// The words of UMS_DEBUG. In 0.1 each but system_root was a variable: migrate was UMS_MIGRATE.
+// The words of UMS_DEBUG.
 constexpr std::string_view debug_words[] = {
     "guard",      "migrate", "measure_stacks", "deadlock",    "lock_order",
     "membarrier", "times",   "seed",           "system_root", "tsan",
@@ -109,23 +109,6 @@ void reject_unknown_debug_words() {
                      one.c_str(), expected.c_str());
         std::exit(2);
     });
-}
-
-// UMS_MIGRATE=1 is UMS_DEBUG=migrate now.
-void reject_former(const std::string& name, const char* value) {
-    for (const std::string_view word : debug_words) {
-        std::string former = "UMS_";
-        for (const char c : word)
-            former += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-        if (name != former) continue;
-        std::string now{word};
-        const bool is_number = word == "seed";
-        if (is_number || std::strcmp(value, "1") != 0)
-            now += std::string{"="} + (!is_number && std::strcmp(value, "0") == 0 ? "off" : value);
-        std::fprintf(stderr, "ums: %s: this is a word of UMS_DEBUG now: UMS_DEBUG=%s\n",
-                     name.c_str(), now.c_str());
-        std::exit(2);
-    }
 }
 
 // How many letters must be inserted, removed, replaced or exchanged with their neighbour to turn
@@ -220,13 +203,6 @@ std::uint64_t debug_number(const char* name, std::uint64_t otherwise) {
 }
 
 int detector(int otherwise) {
-    const char* value = ::secure_getenv("UMS_BLOCK");
-    if (value != nullptr && std::strcmp(value, "perf") == 0) {
-        std::fputs(
-            "ums: UMS_BLOCK=perf: there is no such detector any more: use monitor, or auto\n",
-            stderr);
-        std::exit(2);
-    }
     return word("UMS_BLOCK", otherwise,
                 {{"auto", static_cast<int>(block_detection::automatic)},
                  {"monitor", static_cast<int>(block_detection::monitor)},
@@ -286,9 +262,7 @@ void reject_unknown() {
         const char* equals = std::strchr(*at, '=');
         if (equals == nullptr) continue;
         const std::string name(*at, static_cast<std::size_t>(equals - *at));
-        const char* const value = ::secure_getenv(name.c_str());
-        if (value == nullptr) continue;
-        reject_former(name, value);
+        if (::secure_getenv(name.c_str()) == nullptr) continue;
         const char* meant = nullptr;
         for (const char* k : known) {
             if (name == k) {

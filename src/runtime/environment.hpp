@@ -71,8 +71,8 @@ struct trace_wish {
 };
 trace_wish trace();
 
-// Ends the program if a variable's name is nearly one of those that the runtime knows, or is the
-// former name of a word of UMS_DEBUG; or if UMS_DEBUG has a word that the runtime does not know.
+// Ends the program if a variable's name is nearly one of those that the runtime knows, or if
+// UMS_DEBUG has a word that the runtime does not know.
 // Ignoring it would silently run with other settings than intended. Other names that begin with
 // UMS_ belong to other programs.
 void reject_unknown();

@@ -215,20 +215,6 @@ TEST_F(debug_test, an_unknown_word_ends_the_program_with_one_line) {
     }
 }
 
-TEST_F(debug_test, a_former_variable_ends_the_program_with_the_word_that_it_is_now) {
-    for (const auto& [name, value, now] : {std::tuple{"UMS_MIGRATE", "1", "migrate"},
-                                           {"UMS_MEASURE_STACKS", "0", "measure_stacks=off"},
-                                           {"UMS_DEADLOCK", "abort", "deadlock=abort"},
-                                           {"UMS_MEMBARRIER", "off", "membarrier=off"},
-                                           {"UMS_SEED", "1", "seed=1"},
-                                           {"UMS_GUARD", "mprotect", "guard=mprotect"}}) {
-        const child_end end = run_child("checks_all", {}, {{name, value}});
-        EXPECT_EQ(end.code, 2) << name << ": " << end;
-        EXPECT_EQ(end.err, "ums: " + std::string{name} +
-                               ": this is a word of UMS_DEBUG now: UMS_DEBUG=" + now + "\n");
-    }
-}
-
 TEST_F(environment_test, the_variables_of_others_do_not_matter) {
     const child_end end = run_child("checks_all", {},
                                     {{"XUMS_POLICY", "1"},
@@ -264,8 +250,8 @@ TEST_F(environment_test, a_program_with_the_rights_of_another_user_ignores_all_o
     EXPECT_EQ(environment::system_root(), "");
     ::unsetenv("UMS_DEBUG");
     has_foreign_rights = false;
-    const child_end end = run_child(
-        "checks_all", {"foreign"}, {{"UMS_PROCESORS", "1"}, {"UMS_SEED", "1"}, {"UMS_DEBUG", "y"}});
+    const child_end end =
+        run_child("checks_all", {"foreign"}, {{"UMS_PROCESORS", "1"}, {"UMS_DEBUG", "y"}});
     EXPECT_EQ(end.code, 0) << end;
 }
 

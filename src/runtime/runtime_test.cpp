@@ -98,7 +98,7 @@ options options_of(int round) {
     return {.processors = 1 + static_cast<unsigned>(round % 3),
             .stack_bytes = std::size_t{16 * 1024} << (under_tsan || under_asan ? 3 : round % 4),
             .guard = round % 5 == 0 ? guard_kind::mprotect : guard_kind::automatic,
-            .policy = round % 2 == 0 ? policy_kind::steal : policy_kind::fifo,
+            .policy = round % 2 == 0 ? policy_kind::work_stealing : policy_kind::global_fifo,
             .pin = round % 11 == 0,
             .warm_stacks = round % 7 == 0 ? 0u : 16'384u,
             .measure_stacks = round % 13 == 0};
@@ -347,7 +347,7 @@ TEST_F(runtime_test, a_cluster_that_gets_no_thread_leaves_nothing_and_the_next_w
 }
 
 TEST_F(runtime_test, a_processor_that_gets_no_thread_is_not_added) {
-    for (const policy_kind kind : {policy_kind::steal, policy_kind::fifo}) {
+    for (const policy_kind kind : {policy_kind::work_stealing, policy_kind::global_fifo}) {
         run({.processors = 2}, [kind] {
             cluster growing{{.processors = 1, .policy = kind}};
             for (unsigned round = 1; round < 5; ++round) {

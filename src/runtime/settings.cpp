@@ -129,7 +129,6 @@ carry::preference detection_of(const options& o) noexcept {
         case block_detection::off:
             return carry::preference::off;
         case block_detection::automatic:
-        case block_detection::perf:  // settle() refuses this one.
             break;
     }
     return carry::preference::automatic;
@@ -218,10 +217,6 @@ settings settle(const options& asked) {
         refuse(std::errc::invalid_argument, "ums: options::spin_ns: expected at most 1 s");
     if (o.carriers < 2 || o.carriers > most_carriers)
         refuse(std::errc::invalid_argument, "ums: options::carriers: expected 2 to 1,000,000");
-    if (o.block == block_detection::perf)
-        refuse(
-            std::errc::operation_not_supported,
-            "ums: options::block: there is no detector perf any more: use monitor, or automatic");
     if (o.follow_cpus && o.block == block_detection::off)
         refuse(std::errc::operation_not_supported,
                "ums: options::follow_cpus: needs a detector of blocking: leave options::block, or "

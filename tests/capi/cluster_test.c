@@ -514,8 +514,6 @@ static void each_policy_is_chosen_by_name(void) {
         CHECK_IS(i, policy);
         on_fibers(2, ask, &policy);
     }
-    CHECK_IS(UMS_POLICY_WORK_STEALING, ums_policy_named("steal"));
-    CHECK_IS(UMS_POLICY_GLOBAL_FIFO, ums_policy_named("fifo"));
     CHECK_IS(-EINVAL, ums_policy_named("fastest"));
     CHECK_IS(-EINVAL, ums_policy_named(NULL));
 }

@@ -117,7 +117,7 @@ void deadlock() {
 }
 
 void states() {
-    ums::cluster own{{.name = "own", .processors = 1, .policy = ums::policy_kind::fifo}};
+    ums::cluster own{{.name = "own", .processors = 1, .policy = ums::policy_kind::global_fifo}};
     ums::channel<int> empty{1};
     auto wait = [&empty] {
         ++begun;

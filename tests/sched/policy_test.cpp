@@ -67,20 +67,21 @@ private:
 };
 
 TEST_F(policy_test, fifo_runs_in_the_order_of_arrival) {
-    ums::run(
-        {.processors = 1, .policy = ums::policy_kind::fifo, .block = ums::block_detection::off},
-        [] {
-            std::vector<int> order;
-            std::vector<ums::fiber> all;
-            for (int i = 0; i < 1000; ++i)
-                all.emplace_back([&order, i] {
-                    order.push_back(i);
-                    this_fiber::yield();
-                    order.push_back(1000 + i);
-                });
-            for (auto& f : all) f.join();
-            for (int i = 0; i < 2000; ++i) ASSERT_EQ(order[static_cast<unsigned>(i)], i);
-        });
+    ums::run({.processors = 1,
+              .policy = ums::policy_kind::global_fifo,
+              .block = ums::block_detection::off},
+             [] {
+                 std::vector<int> order;
+                 std::vector<ums::fiber> all;
+                 for (int i = 0; i < 1000; ++i)
+                     all.emplace_back([&order, i] {
+                         order.push_back(i);
+                         this_fiber::yield();
+                         order.push_back(1000 + i);
+                     });
+                 for (auto& f : all) f.join();
+                 for (int i = 0; i < 2000; ++i) ASSERT_EQ(order[static_cast<unsigned>(i)], i);
+             });
 }
 
 TEST_F(policy_test, the_urgent_run_first) {
@@ -270,7 +271,7 @@ TEST_F(policy_test, one_that_refuses_a_processor_leaves_nothing_of_it) {
 TEST_F(policy_test, a_dispatched_fiber_runs_at_once_under_every_policy) {
     for (int kind = 0; kind < 3; ++kind) {
         ums::options how = one_processor;
-        if (kind == 1) how.policy = ums::policy_kind::fifo;
+        if (kind == 1) how.policy = ums::policy_kind::global_fifo;
         if (kind == 2) how.make_policy = [] { return std::make_unique<by_tag>(); };
         ums::run(how, [] {
             for (int i = 0; i < 300; ++i) {
@@ -284,7 +285,7 @@ TEST_F(policy_test, a_dispatched_fiber_runs_at_once_under_every_policy) {
 }
 
 TEST_F(policy_test, two_that_wake_each_other_cannot_starve_a_third) {
-    for (const auto kind : {ums::policy_kind::steal, ums::policy_kind::fifo})
+    for (const auto kind : {ums::policy_kind::work_stealing, ums::policy_kind::global_fifo})
         ums::run({.processors = 1, .policy = kind, .block = ums::block_detection::off}, [] {
             std::atomic<bool> stop{false};
             ums::fiber_ref refs[2];
@@ -310,7 +311,7 @@ TEST_F(policy_test, two_that_wake_each_other_cannot_starve_a_third) {
 }
 
 TEST_F(policy_test, one_unparked_from_outside_runs_although_others_yield_for_ever) {
-    for (const auto kind : {ums::policy_kind::steal, ums::policy_kind::fifo}) {
+    for (const auto kind : {ums::policy_kind::work_stealing, ums::policy_kind::global_fifo}) {
         ums::runtime started{{.processors = 1, .policy = kind}};
         std::atomic<bool> stop{false};
         ums::fiber waiting{[&] {

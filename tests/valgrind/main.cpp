@@ -52,7 +52,7 @@ bool everything() {
     ums::fiber large{{.stack_bytes = 1 << 20}, [] { deep(2'000); }};
     bool right = sum_of_squares(50) == 42'925 && thrown_and_caught() == "inner" && deep(50) == 50;
     {
-        ums::cluster other{{.processors = 1, .policy = ums::policy_kind::fifo}};
+        ums::cluster other{{.processors = 1, .policy = ums::policy_kind::global_fifo}};
         right = right && ums::spawn({.cluster = &other}, [] { return 7; }).join() == 7;
     }
     parked.ref().unpark();

@@ -196,7 +196,6 @@ private:
     carrier* pop_spare(int cpu) noexcept;
     carrier* pop_stopped() noexcept;
     bool serve_wanting(carrier& self) noexcept;
-    bool remove_spare(carrier& c) noexcept;
     void count_new() noexcept;
     void occupy(carrier& c, processor& p) noexcept;
     // Whether to make another spare. Those that are on their way count as available. Requires:

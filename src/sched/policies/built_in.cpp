@@ -62,8 +62,6 @@ std::string_view name_of(policy_kind kind) noexcept { return sched::at(kind).nam
 std::optional<policy_kind> policy_named(std::string_view name) noexcept {
     for (const auto& one : sched::all)
         if (one.name == name) return one.kind;
-    if (name == "steal") return policy_kind::steal;
-    if (name == "fifo") return policy_kind::fifo;
     return {};
 }
 
