@@ -156,10 +156,6 @@ struct options {
     // [UMS_DEBUG=deadlock=report|abort|exit|off]
     deadlock_check deadlock = deadlock_check::report;
 
-    // In debug builds of the library, warns on standard error when two mutexes are locked in both
-    // orders. [UMS_DEBUG=lock_order=on|off]
-    bool lock_order = true;
-
     // Uses membarrier(2); without it each scheduling operation costs a full fence.
     // [UMS_DEBUG=membarrier=on|off]
     bool membarrier = true;

@@ -32,8 +32,8 @@ constexpr const char* known[] = {
 
 // The words of UMS_DEBUG.
 constexpr std::string_view debug_words[] = {
-    "guard",      "migrate", "measure_stacks", "deadlock",    "lock_order",
-    "membarrier", "times",   "seed",           "system_root", "tsan",
+    "guard", "migrate", "measure_stacks", "deadlock", "membarrier",
+    "times", "seed",    "system_root",    "tsan",
 };
 
 // Parses all of [first, last) as a decimal number.

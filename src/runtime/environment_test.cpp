@@ -211,7 +211,7 @@ TEST_F(debug_test, an_unknown_word_ends_the_program_with_one_line) {
         EXPECT_EQ(end.code, 2) << words << ": " << end;
         EXPECT_EQ(end.err, "ums: UMS_DEBUG: there is no '" + std::string{unknown} +
                                "'; expected a list of guard, migrate, measure_stacks, deadlock, "
-                               "lock_order, membarrier, times, seed, system_root, tsan\n");
+                               "membarrier, times, seed, system_root, tsan\n");
     }
 }
 

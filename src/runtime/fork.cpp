@@ -23,7 +23,6 @@
 #include "sched/run/here.hpp"
 #include "sched/run/unused_pages.hpp"
 #include "sync/local_keys.hpp"
-#include "sync/lock_order.hpp"
 
 namespace ums::rt {
 
@@ -60,7 +59,6 @@ void leave_rest_behind() {
     sched::leave_trace_behind();
     watch_for_standstill(deadlock_check::off);
     os::at_rest::leave_behind();
-    sync::leave_lock_order_behind();
     sync::leave_local_keys_behind();
     carry::maker::leave_behind();
     io::leave_behind();

@@ -25,7 +25,6 @@
 #include "sched/report/crash.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/unused_pages.hpp"
-#include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
 // libgcc's, in programs that -fsplit-stack has compiled.
@@ -88,7 +87,6 @@ void start(const options& asked) {
     base::describe_caller = &sched::describe_caller;
     watch_for_standstill(o.deadlock);
     begin_trace();
-    sync::check_lock_order(o.lock_order);
     made->watch.emplace(made->set);
     make_standard(*made);
     mem::install_overflow_report(

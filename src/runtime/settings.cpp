@@ -53,7 +53,6 @@ void read_debug_words(options& o) {
                     {"abort", static_cast<int>(deadlock_check::abort)},
                     {"exit", static_cast<int>(deadlock_check::exit)},
                     {"off", static_cast<int>(deadlock_check::off)}}));
-    o.lock_order = debug_switch("lock_order", o.lock_order);  // Only debug builds use it.
     o.membarrier = debug_switch("membarrier", o.membarrier);
     o.seed = debug_number("seed", o.seed);
     static_cast<void>(times());  // The UMS API uses it.

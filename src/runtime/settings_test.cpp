@@ -156,8 +156,6 @@ TEST_F(settings_test, each_variable_overrides_its_option) {
     EXPECT_EQ(with("UMS_DEBUG", "deadlock=abort").deadlock, deadlock_check::abort);
     EXPECT_EQ(with("UMS_DEBUG", "deadlock=off", {.deadlock = deadlock_check::abort}).deadlock,
               deadlock_check::off);
-    EXPECT_FALSE(with("UMS_DEBUG", "lock_order=off").lock_order);
-    EXPECT_TRUE(with("UMS_DEBUG", "lock_order=on", {.lock_order = false}).lock_order);
     EXPECT_FALSE(with("UMS_DEBUG", "membarrier=off").membarrier);
     EXPECT_TRUE(with("UMS_DEBUG", "membarrier=on", {.membarrier = false}).membarrier);
     const options several = with("UMS_DEBUG", "migrate,seed=9,deadlock,guard=mprotect");
@@ -229,7 +227,6 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
           "deadlock=1",
           "deadlock=on",
           "deadlock=Report",
-          "lock_order=yes",
           "membarrier=no",
           "seed",
           "seed=-1",
@@ -256,27 +253,26 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
 }
 
 TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
-    const child_end end =
-        run_child("starts", {},
-                  {{"UMS_PROCESSORS", "2"},
-                   {"UMS_STACK_BYTES", "128K"},
-                   {"UMS_POLICY", "global_fifo"},
-                   {"UMS_PIN", "1"},
-                   {"UMS_CPUS", "auto"},
-                   {"UMS_FOLLOW_CPUS", "1"},
-                   {"UMS_SPIN_NS", "1000"},
-                   {"UMS_CARRIERS", "64"},
-                   {"UMS_TIME_SLICE_US", "0"},
-                   {"UMS_SIGNAL", "40"},
-                   {"UMS_STATS_FILES", "off"},
-                   {"UMS_STATS_DIRECTORY", "/tmp"},
-                   {"UMS_WARM_STACKS", "10"},
-                   {"UMS_BLOCK", "monitor"},
-                   {"UMS_IO", "uring"},
-                   {"UMS_TRACE", "off"},
-                   {"UMS_DEBUG",
-                    "guard=mprotect,times,migrate,measure_stacks,deadlock=abort,"
-                    "lock_order=off,membarrier=off,seed=42,tsan=sync,system_root=/"}});
+    const child_end end = run_child("starts", {},
+                                    {{"UMS_PROCESSORS", "2"},
+                                     {"UMS_STACK_BYTES", "128K"},
+                                     {"UMS_POLICY", "global_fifo"},
+                                     {"UMS_PIN", "1"},
+                                     {"UMS_CPUS", "auto"},
+                                     {"UMS_FOLLOW_CPUS", "1"},
+                                     {"UMS_SPIN_NS", "1000"},
+                                     {"UMS_CARRIERS", "64"},
+                                     {"UMS_TIME_SLICE_US", "0"},
+                                     {"UMS_SIGNAL", "40"},
+                                     {"UMS_STATS_FILES", "off"},
+                                     {"UMS_STATS_DIRECTORY", "/tmp"},
+                                     {"UMS_WARM_STACKS", "10"},
+                                     {"UMS_BLOCK", "monitor"},
+                                     {"UMS_IO", "uring"},
+                                     {"UMS_TRACE", "off"},
+                                     {"UMS_DEBUG",
+                                      "guard=mprotect,times,migrate,measure_stacks,deadlock=abort,"
+                                      "membarrier=off,seed=42,tsan=sync,system_root=/"}});
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_EQ(end.err, "");
 }

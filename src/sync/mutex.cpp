@@ -45,7 +45,6 @@
 #include "sched/fiber/wait.hpp"
 #include "sched/lock/urgency.hpp"
 #include "sched/run/cluster.hpp"
-#include "sync/lock_order.hpp"
 #include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
 
@@ -407,37 +406,28 @@ bool lock_until(mutex_state& m, nanoseconds until, const std::stop_token* stop) 
 
 template <handover kind>
 void mutex_calls<kind>::lock(mutex_state& m) {
-    before_lock(m);
     ums::impl::lock_until<kind>(m, os::never, nullptr);
-    after_lock(m);
 }
 
 template <handover kind>
 bool mutex_calls<kind>::try_lock(mutex_state& m) noexcept {
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
-    if (!barge(m, self(), seen)) return false;
-    after_lock(m);
-    return true;
+    return barge(m, self(), seen);
 }
 
 template <handover kind>
 bool mutex_calls<kind>::lock_until(mutex_state& m, deadline limit) {
-    if (!ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), nullptr)) return false;
-    after_lock(m);
-    return true;
+    return ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), nullptr);
 }
 
 template <handover kind>
 bool mutex_calls<kind>::lock_or_stop(mutex_state& m, deadline limit, const std::stop_token& stop) {
-    if (!ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), &stop)) return false;
-    after_lock(m);
-    return true;
+    return ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), &stop);
 }
 
 template <handover kind>
 void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
-    before_unlock(m);
     const std::uintptr_t me = self();
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
@@ -455,11 +445,8 @@ bool unlock_alone(mutex_state& m, parkable& me) noexcept {
     std::uintptr_t seen = reinterpret_cast<std::uintptr_t>(&me);
     // relaxed: this only looks.
     if (owner.load(base::relaxed) != seen) return false;
-    before_unlock(m);
     // sync(mutex): as in unlock(). Only a new waiter makes it fail.
-    if (owner.compare_exchange(seen, 0, base::release, base::relaxed)) return true;
-    after_lock(m);
-    return false;
+    return owner.compare_exchange(seen, 0, base::release, base::relaxed);
 }
 
 template struct mutex_calls<handover::barging>;

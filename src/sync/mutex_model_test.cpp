@@ -148,13 +148,6 @@ private:
     model::cell at_;
 };
 
-template <class State>
-void before_lock(State&) noexcept {}
-template <class State>
-void after_lock(State&) noexcept {}
-template <class State>
-void before_unlock(State&) noexcept {}
-
 // Whether the mutex is there: what uses it later goes wrong.
 inline bool is_gone = false;
 inline void use() {

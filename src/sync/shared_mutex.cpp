@@ -24,7 +24,6 @@
 #include <system_error>
 
 #include "sched/fiber/wait.hpp"
-#include "sync/lock_order.hpp"
 #include "sync/wait_list.hpp"
 
 namespace ums::impl {
@@ -206,48 +205,37 @@ bool try_once(shared_mutex_state& m) noexcept {
     return true;
 }
 
-// For the warnings of debug builds.
-bool noted(shared_mutex_state& m, bool is_locked) noexcept {
-    if (is_locked) after_lock(m);
-    return is_locked;
-}
-
 }  // namespace
 
 void shared_mutex_calls::lock(shared_mutex_state& m) {
-    before_lock(m);
     enter<mode::exclusive>(m, os::never, nullptr);
-    after_lock(m);
 }
 bool shared_mutex_calls::try_lock(shared_mutex_state& m) noexcept {
-    return noted(m, try_once<mode::exclusive>(m));
+    return try_once<mode::exclusive>(m);
 }
 bool shared_mutex_calls::lock_until(shared_mutex_state& m, deadline limit) {
-    return noted(m, enter<mode::exclusive>(m, os::to_nanoseconds(limit), nullptr));
+    return enter<mode::exclusive>(m, os::to_nanoseconds(limit), nullptr);
 }
 bool shared_mutex_calls::lock_or_stop(shared_mutex_state& m, deadline limit,
                                       const std::stop_token& stop) {
-    return noted(m, enter<mode::exclusive>(m, os::to_nanoseconds(limit), &stop));
+    return enter<mode::exclusive>(m, os::to_nanoseconds(limit), &stop);
 }
 
 void shared_mutex_calls::lock_shared(shared_mutex_state& m) {
-    before_lock(m);
     enter<mode::shared>(m, os::never, nullptr);
-    after_lock(m);
 }
 bool shared_mutex_calls::try_lock_shared(shared_mutex_state& m) noexcept {
-    return noted(m, try_once<mode::shared>(m));
+    return try_once<mode::shared>(m);
 }
 bool shared_mutex_calls::lock_shared_until(shared_mutex_state& m, deadline limit) {
-    return noted(m, enter<mode::shared>(m, os::to_nanoseconds(limit), nullptr));
+    return enter<mode::shared>(m, os::to_nanoseconds(limit), nullptr);
 }
 bool shared_mutex_calls::lock_shared_or_stop(shared_mutex_state& m, deadline limit,
                                              const std::stop_token& stop) {
-    return noted(m, enter<mode::shared>(m, os::to_nanoseconds(limit), &stop));
+    return enter<mode::shared>(m, os::to_nanoseconds(limit), &stop);
 }
 
 void shared_mutex_calls::unlock(shared_mutex_state& m) noexcept {
-    before_unlock(m);
     const std::uintptr_t me = self();
     word holder{m.holder};
     for (;;) {
@@ -260,7 +248,6 @@ void shared_mutex_calls::unlock(shared_mutex_state& m) noexcept {
 }
 
 void shared_mutex_calls::unlock_shared(shared_mutex_state& m) noexcept {
-    before_unlock(m);
     word holder{m.holder};
     std::uintptr_t seen = holder.load(base::relaxed);
     for (;;) {

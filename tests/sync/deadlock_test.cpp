@@ -254,8 +254,8 @@ child_environment with_processors(const std::string& words = "") {
     child_environment set;
     for (const char* variable : {"UMS_PROCESSORS", "UMS_POLICY"})
         if (const char* value = std::getenv(variable)) set.emplace_back(variable, value);
-    set.emplace_back("UMS_DEBUG", with_debug_words("deadlock=off,lock_order=off") +
-                                      (words.empty() ? "" : "," + words));
+    set.emplace_back("UMS_DEBUG",
+                     with_debug_words("deadlock=off") + (words.empty() ? "" : "," + words));
     return set;
 }
 

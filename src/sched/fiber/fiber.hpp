@@ -18,7 +18,6 @@
 #include "mem/slab.hpp"
 #include "sched/fiber/blocking_note.hpp"
 #include "sched/fiber/exit_hooks.hpp"
-#include "sched/fiber/held_locks.hpp"
 #include "sched/fiber/parkable.hpp"
 #include "sched/fiber/wait_record.hpp"
 #include "sched/fiber/wishes.hpp"
@@ -84,9 +83,6 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     sched::belongings belongings;
     // Written by the fiber itself:
     blocking_note blocks;
-#if defined(UMS_DEBUG)
-    held_locks held;
-#endif
 
     arch::stack_shadow shadow;
     arch::race_context race;

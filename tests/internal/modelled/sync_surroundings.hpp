@@ -71,13 +71,6 @@ namespace ums::modelled_sync {
 
 using tso::kept;
 
-template <class State>
-void before_lock(State&) noexcept {}
-template <class State>
-void after_lock(State&) noexcept {}
-template <class State>
-void before_unlock(State&) noexcept {}
-
 // Whether the object of the program is there: what uses it later goes wrong. Call use() after the
 // use, with which it is one step.
 inline bool is_gone = false;
