@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "arch/sanitizer.hpp"
-#include "carry/detect/no_detector.hpp"
 #include "os/lock.hpp"
+#include "os/say.hpp"
 #include "os/system.hpp"
 #include "sched/block/detection.hpp"
 #include "sched/block/stop.hpp"
@@ -15,30 +15,33 @@ namespace ums::rt {
 
 carrier_watch::carrier_watch(const settings& chosen) {
     const options& o = chosen.chosen;
-    detector_ = carry::choose(detection_of(o));
-    try {
-        no_slices_ = why_no_slices(detector_.is->kind(), detector_.reason);
-        static_cast<void>(slice(o.time_slice_us));
-        const int number = o.signal != 0 ? o.signal : os::interrupt_signal::unused();
-        if (number != 0 && detects() && why_no_stops() == nullptr) {
-            signal_.emplace(number, &sched::stop::on_interrupt, SA_ONSTACK);
-            sched::stop::source.set(&*signal_);
-        }
-    } catch (...) {
-        detector_.is->stop();
-        throw;
+    detector_ = carry::choose(o.block);
+    if (!detects() && o.block == block_detection::monitor)
+        throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
+                                "ums: block detection by monitor: " + detector_.reason};
+    if (!detects() && o.block != block_detection::off)
+        os::say(
+            "no way to find fibers that block in the kernel (%s): one that does stops its "
+            "processor; see ums::blocking(), and UMS_BLOCK=off to be told no more",
+            detector_.reason.c_str());
+    no_slices_ = why_no_slices(detects(), detector_.reason);
+    static_cast<void>(slice(o.time_slice_us));
+    const int number = o.signal != 0 ? o.signal : os::interrupt_signal::unused();
+    if (number != 0 && detects() && why_no_stops() == nullptr) {
+        signal_.emplace(number, &sched::stop::on_interrupt, SA_ONSTACK);
+        sched::stop::source.set(&*signal_);
     }
     sched::stop::learn_where_to_wait();
     sched::detection::forget();
-    if (detects()) sched::detection::by = detector_.is.get();
+    sched::detection::by = detector_.is.get();
     os::lock_states::on_sleep = {&sched::detection::lock_sleep_begins,
                                  &sched::detection::lock_sleep_has_ended};
 }
 
 carrier_watch::carrier_watch(after_fork, carrier_watch& parents)
-    : detector_{std::make_unique<carry::no_detector>(), "in the child of a fork()"},
-      no_slices_{why_no_slices(carry::detector_kind::none, detector_.reason)} {
-    parents.detector_.is->leave_behind();
+    : detector_{nullptr, "in the child of a fork()"},
+      no_slices_{why_no_slices(false, detector_.reason)} {
+    if (parents.detects()) parents.detector_.is->leave_behind();
     sched::detection::by = nullptr;
     sched::detection::forget();
     sched::stop::source.set(nullptr);
@@ -46,12 +49,8 @@ carrier_watch::carrier_watch(after_fork, carrier_watch& parents)
 
 carrier_watch::~carrier_watch() {
     sched::detection::by = nullptr;
-    detector_.is->stop();
+    detector_.is.reset();
     sched::stop::source.set(nullptr);
-}
-
-bool carrier_watch::detects() const noexcept {
-    return detector_.is->kind() != carry::detector_kind::none;
 }
 
 os::nanoseconds carrier_watch::slice(std::uint32_t us) const {
@@ -65,9 +64,8 @@ os::nanoseconds carrier_watch::slice(std::uint32_t us) const {
         "ums: time_slice_us: " + no_slices_ + "; only 0 or the default works here"};
 }
 
-std::string why_no_slices(carry::detector_kind found, const std::string& reason) {
-    if (found == carry::detector_kind::none)
-        return "time slices need a detector of blocking, and it is off (" + reason + ")";
+std::string why_no_slices(bool detects, const std::string& reason) {
+    if (!detects) return "time slices need a detector of blocking, and it is off (" + reason + ")";
     if (why_no_stops() != nullptr) return {};
     if (os::interrupt_signal::unused() == 0) return "time slices need a signal, and none is left";
     if (const long error = os::user_interrupt::try_it(); error < 0)

@@ -30,8 +30,9 @@ public:
     carrier_watch& operator=(const carrier_watch&) = delete;
 
     // Whether a detector looks at the processors.
-    [[nodiscard]] bool detects() const noexcept;
-    [[nodiscard]] const carry::chosen_detector& detector() const noexcept { return detector_; }
+    [[nodiscard]] bool detects() const noexcept { return detector_.is != nullptr; }
+    // Why it does, or does not.
+    [[nodiscard]] const std::string& reason() const noexcept { return detector_.reason; }
     [[nodiscard]] int signal() const noexcept { return signal_ ? signal_->number() : 0; }
     // Returns false if there is no signal, or the application has replaced our handler by its own.
     [[nodiscard]] bool can_stop() const noexcept { return signal_ && signal_->is_installed(); }
@@ -51,10 +52,10 @@ private:
     std::string no_slices_;  // Why none can end in time; empty if they can.
 };
 
-// Says why no fiber can be stopped at the end of its time slice with this detector; empty if one
-// can. It leaves out sanitizers, under which slices are accepted and never end: see
-// why_no_stops().
-[[nodiscard]] std::string why_no_slices(carry::detector_kind found, const std::string& reason);
+// Says why no fiber can be stopped at the end of its time slice; empty if one can. `reason` is why
+// there is a detector, or none. It leaves out sanitizers, under which slices are accepted
+// and never end: see why_no_stops().
+[[nodiscard]] std::string why_no_slices(bool detects, const std::string& reason);
 
 // Says, as a noun, why fibers are never stopped in this process; null if they are.
 [[nodiscard]] const char* why_no_stops() noexcept;

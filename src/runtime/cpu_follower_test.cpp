@@ -38,8 +38,7 @@ protected:
     void set_quota(const std::string& text) const { root_.put("/sys/fs/cgroup/job/cpu.max", text); }
 
     static bool detects() {
-        return ums::carry::would_choose(ums::carry::preference::automatic).kind !=
-               ums::carry::detector_kind::none;
+        return ums::carry::choose(ums::block_detection::automatic).is != nullptr;
     }
 
     // Something runs meanwhile, because otherwise the follower does not look.

@@ -121,18 +121,6 @@ void check_slice(std::uint32_t us) {
         refuse(std::errc::invalid_argument, "ums: time_slice_us: expected 0, or 100 to 60,000,000");
 }
 
-carry::preference detection_of(const options& o) noexcept {
-    switch (o.block) {
-        case block_detection::monitor:
-            return carry::preference::monitor;
-        case block_detection::off:
-            return carry::preference::off;
-        case block_detection::automatic:
-            break;
-    }
-    return carry::preference::automatic;
-}
-
 available available_processors(const std::string& root) {
     const unsigned usable = os::usable_cpus();
     available found{usable, std::to_string(usable) + " CPUs usable"};

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "carry/detect/detector.hpp"
 #include "mem/guard.hpp"
 #include "ums/options.hpp"
 
@@ -42,7 +41,5 @@ available available_processors(const std::string& root);
 // invalid_argument, operation_not_supported if this process may not use one of them, or an error
 // of os::read_text() if the process cannot look at the node's CPUs.
 std::vector<int> choose_cpus(const std::string& wanted, unsigned processors);
-
-[[nodiscard]] carry::preference detection_of(const options& o) noexcept;
 
 }  // namespace ums::rt

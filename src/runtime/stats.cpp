@@ -81,14 +81,33 @@ std::string policy_line(policy_kind kind) {
     return std::string{found.name} + ": " + found.what;
 }
 
+// Whether the runtime finds blocks, or would, and why.
+struct verdict {
+    bool detects;
+    std::string reason;
+};
+verdict find_detection(const rt::running_runtime* r, const options& o) {
+    if (r != nullptr) return {r->watch->detects(), r->watch->reason()};
+    carry::chosen_detector tried = carry::choose(o.block);
+    return {tried.is != nullptr, std::move(tried.reason)};
+}
+
+std::string detection_line(const options& o, const verdict& found) {
+    const bool is_refused = !found.detects && o.block == block_detection::monitor;
+    return (is_refused      ? "refused: monitor ("
+            : found.detects ? "monitor ("
+                            : "off (") +
+           found.reason + ")";
+}
+
 // The line about how long a fiber may run while others wait.
-std::string slice_line(const options& o, const carry::verdict& found) {
+std::string slice_line(const options& o, const verdict& found) {
     if (o.time_slice_us == 0) return "none: fibers are not preempted";
     if (const char* why = rt::why_no_stops())
         return std::string{"none: fibers are not stopped under "} + why;
-    if (const std::string why = rt::why_no_slices(found.kind, found.reason); !why.empty()) {
+    if (const std::string why = rt::why_no_slices(found.detects, found.reason); !why.empty()) {
         if (o.time_slice_us != default_time_slice_us) return "refused: " + why;
-        if (found.kind == carry::detector_kind::none) return "none: " + why;
+        if (!found.detects) return "none: " + why;
         return "late: after some " + std::to_string(o.time_slice_us / 250) +
                " ms a fiber runs on beside those that wait: " + why;
     }
@@ -117,10 +136,9 @@ std::string info() {
     line("fence", fence          ? "membarrier (private expedited)"
                   : o.membarrier ? "full fences (the kernel refuses membarrier)"
                                  : "full fences (asked for)");
-    const carry::verdict found = carry::would_choose(rt::detection_of(o));
-    line("blocking", std::string{found.is_possible ? "" : "refused: "} +
-                         carry::name_of(found.kind) + " (" + found.reason + ")");
-    line("signal", signal_line(r, o, found.kind != carry::detector_kind::none));
+    const verdict found = find_detection(r, o);
+    line("blocking", detection_line(o, found));
+    line("signal", signal_line(r, o, found.detects));
     line("time slice", slice_line(o, found));
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"

@@ -251,7 +251,6 @@ public:
     void stop() noexcept override {}
     void add(ums::carry::load& l) override { real_.add(l); }
     void remove(ums::carry::load& l) noexcept override { real_.remove(l); }
-    [[nodiscard]] ums::carry::detector_kind kind() const noexcept override { return real_.kind(); }
 
     std::atomic<int> told = 0;
 

@@ -4,9 +4,7 @@
 // carry/detect/detector.hpp: finds out that a kernel thread that carries a load has blocked in the
 // kernel.
 //
-// There are two detectors behind one interface:
-// monitor_detector  sentinels see most blocks at once, and a thread looks every 20 us to 10 ms.
-// no_detector       does not look: only what the program marks as blocking is known.
+// The one detector is monitor_detector; the interface is the place for another.
 //
 // Lifetime:  stop() and the destructor require that no load is watched any more.
 // Threads:   start(), stop(), add() and remove() may be called by any thread, start() and stop() by
@@ -21,12 +19,11 @@
 #include "carry/load.hpp"
 #include "os/cpu/membarrier.hpp"
 
+namespace ums {
+enum class block_detection;
+}
+
 namespace ums::carry {
-
-enum class detector_kind : unsigned char { monitor, none };
-
-// What to use; `automatic` means the best that works.
-enum class preference : unsigned char { automatic, monitor, off };
 
 class detector {
 public:
@@ -65,8 +62,6 @@ public:
     [[nodiscard]] virtual int look_away() noexcept { return -1; }
     virtual void watch_again(int) noexcept {}
 
-    [[nodiscard]] virtual detector_kind kind() const noexcept = 0;
-
 protected:
     detector() noexcept = default;
     virtual void wake() noexcept {}
@@ -74,23 +69,14 @@ protected:
     base::atomic<std::uint32_t> sleeps_;
 };
 
-[[nodiscard]] const char* name_of(detector_kind kind) noexcept;  // The name that UMS_BLOCK uses.
-
+// A detector that has been started, or null if none looks: then only what the program marks as
+// blocking is known.
 struct chosen_detector {
-    std::unique_ptr<detector> is;  // It has been started.
-    std::string reason;  // Why this one: "asked for", or what was wrong with the better one.
+    std::unique_ptr<detector> is;
+    std::string reason;  // Why this one, or why none: "asked for", or what does not work.
 };
 
-// Starts the best detector that works, or the one that was asked for. Throws std::system_error
-// (operation_not_supported) if that one does not work. Says so on standard error if none works.
-[[nodiscard]] chosen_detector choose(preference wanted);
-
-// The same choice without starting anything: for reports.
-struct verdict {
-    detector_kind kind;
-    std::string reason;
-    bool is_possible;  // False if the requested one does not work; the reason says why.
-};
-[[nodiscard]] verdict would_choose(preference wanted);
+// Starts the detector that is wanted; `automatic` means the best that works.
+[[nodiscard]] chosen_detector choose(block_detection wanted);
 
 }  // namespace ums::carry

@@ -50,7 +50,6 @@ public:
     void remove(load& w) noexcept override { all_.remove(w); }
     [[nodiscard]] int look_away() noexcept override { return sentinels_.look_away(); }
     void watch_again(int cpu) noexcept override { sentinels_.watch_again(cpu); }
-    [[nodiscard]] detector_kind kind() const noexcept override { return detector_kind::monitor; }
 
     [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.get(); }
     [[nodiscard]] bool is_asleep() const noexcept {

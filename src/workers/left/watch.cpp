@@ -13,7 +13,6 @@
 
 #include "arch/sanitizer.hpp"
 #include "carry/detect/detector.hpp"
-#include "carry/detect/monitor_detector.hpp"
 #include "os/cpu/membarrier.hpp"
 #include "os/signal/interrupt_signal.hpp"
 #include "os/stay_loaded.hpp"
@@ -30,28 +29,18 @@ namespace ums::scheduling {
 
 namespace {
 
-using carry::preference;
-
 // Guarded by `change`:
 std::mutex change;
 unsigned entered = 0;
 carry::detector* detector;  // A pointer: the program may end while it runs.
 
-preference wanted() noexcept {
-    switch (static_cast<block_detection>(
-        rt::environment::detector(static_cast<int>(block_detection::automatic)))) {
-        case block_detection::monitor:
-            return preference::monitor;
-        case block_detection::off:
-            return preference::off;
-        default:
-            break;
-    }
+block_detection wanted() noexcept {
 #if defined(UMS_ASAN) || defined(UMS_TSAN)
-    return preference::off;  // Only by name, as in the runtime.
+    constexpr block_detection unless_asked = block_detection::off;
 #else
-    return preference::automatic;
+    constexpr block_detection unless_asked = block_detection::automatic;
 #endif
+    return static_cast<block_detection>(rt::environment::detector(static_cast<int>(unless_asked)));
 }
 
 void install_signal() noexcept {
@@ -72,19 +61,14 @@ void install_signal() noexcept {
 #endif
 }
 
-int start(preference what) {
-    detector = new carry::monitor_detector;
-    std::string problem;
+int start(block_detection what) {
+    carry::chosen_detector chosen = carry::choose(what);
     try {
-        problem = detector->start();
-        if (problem.empty()) spares().start(*detector);
-    } catch (const std::system_error& e) {
-        if (problem.empty()) detector->stop();
-        problem = e.what();
+        if (chosen.is != nullptr) spares().start(*chosen.is);
+        detector = chosen.is.release();
+    } catch (const std::system_error&) {
     }
-    if (problem.empty()) return 0;
-    delete std::exchange(detector, nullptr);
-    return what == preference::automatic ? 0 : -EOPNOTSUPP;
+    return detector != nullptr || what == block_detection::automatic ? 0 : -EOPNOTSUPP;
 }
 
 }  // namespace
@@ -92,14 +76,13 @@ int start(preference what) {
 std::string describe_watch() {
     if (const char* missing = what_is_missing(); missing != nullptr)
         return std::string{"off: "} + missing;
-    const preference what = wanted();
-    if (what == preference::off)
+    const block_detection what = wanted();
+    if (what == block_detection::off)
         return rt::environment::detector(-1) >= 0
                    ? "off: asked for"
                    : "off: under a sanitizer only if UMS_BLOCK asks for it";
-    const carry::verdict found = carry::would_choose(preference::monitor);
-    if (!found.is_possible) return "refused: monitor: " + found.reason;
-    return what == preference::monitor ? "monitor: asked for" : "monitor: the best there is";
+    const carry::chosen_detector tried = carry::choose(what);
+    return (tried.is != nullptr ? "monitor: " : "refused: monitor: ") + tried.reason;
 }
 
 bool seat_watch::on_block(const carry::notice& what) noexcept { return hand_off(seat_, what); }
@@ -109,12 +92,12 @@ int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
 int begin_watch(scheduler_thread& s) {
     const std::lock_guard hold{change};
     if (entered == 0) {
-        const preference what = wanted();
+        const block_detection what = wanted();
         // A worker's coming in and its yield have the light side of the fence, with a detector or
         // without.
         if (!os::asymmetric() && rt::environment::debug_switch("membarrier", true))
             os::enable_asymmetric_fence(true);
-        if (what != preference::off) {
+        if (what != block_detection::off) {
             learn_where_not_to_stop();
             install_signal();
             if (const int failed = start(what); failed != 0) return failed;
@@ -157,7 +140,6 @@ void end_watch(scheduler_thread& s) noexcept {
     }
     if (detector == nullptr) return;
     spares().stop();
-    detector->stop();
     delete std::exchange(detector, nullptr);
 }
 
