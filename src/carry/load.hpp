@@ -72,6 +72,10 @@ public:
         return os::never;
     }
 
+    // Whether look_after() is needed sooner than 10 ms after the load becomes of interest, as where
+    // time slices are shorter. Then the monitor does not put off its first look.
+    [[nodiscard]] virtual bool is_urgent() const noexcept { return false; }
+
     // Whether on_block() has returned true, and nothing has changed since. A hint.
     [[nodiscard]] bool is_reported() const noexcept {
         return reported_.load(base::relaxed) == activity();  // relaxed: a hint.

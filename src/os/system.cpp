@@ -98,7 +98,7 @@ const system_calls kernel_calls = {
             if (result == 0) result = checked(::fcntl(fd, F_SETFL, O_RDONLY | O_ASYNC));
             return result;
         },
-    .cpu_timer_create =
+    .thread_timer_create =
         [](int clock, int tid, int signal, void* value, int* id) noexcept {
             errno_kept keep;
             sigevent event{};
@@ -108,16 +108,33 @@ const system_calls kernel_calls = {
             event._sigev_un._tid = tid;
             return checked(::syscall(SYS_timer_create, clock, &event, id));
         },
-    .cpu_timer_arm =
+    .thread_timer_arm =
         [](int id, long ns) noexcept {
             errno_kept keep;
             const itimerspec once{{0, 0}, {ns / 1'000'000'000, ns % 1'000'000'000}};
             return checked(::syscall(SYS_timer_settime, id, 0, &once, nullptr));
         },
-    .cpu_timer_delete =
+    .thread_timer_delete =
         [](int id) noexcept {
             errno_kept keep;
             return checked(::syscall(SYS_timer_delete, id));
+        },
+    .signal_block =
+        [](int signal) noexcept {
+            errno_kept keep;
+            const std::uint64_t set = std::uint64_t{1} << (signal - 1);
+            return checked(::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &set, nullptr, sizeof set));
+        },
+    .signal_wait =
+        [](int signal, const timespec* limit) noexcept {
+            errno_kept keep;
+            const std::uint64_t set = std::uint64_t{1} << (signal - 1);
+            return checked(::syscall(SYS_rt_sigtimedwait, &set, nullptr, limit, sizeof set));
+        },
+    .signal_thread =
+        [](int tid, int signal) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_tgkill, ::getpid(), tid, signal));
         },
     .open_to_read =
         [](const char* path) noexcept {

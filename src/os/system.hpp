@@ -34,11 +34,16 @@ struct system_calls {
     // Makes what happens at `fd` send `signal` to the thread `tid` (F_SETOWN_EX, F_SETSIG,
     // O_ASYNC).
     long (*signal_from)(int fd, int tid, int signal) noexcept;
-    // A timer of another thread's CPU clock, which sends `signal` with `value` to that thread. It
-    // is armed once by a number of nanoseconds from now, and disarmed by 0.
-    long (*cpu_timer_create)(int clock, int tid, int signal, void* value, int* id) noexcept;
-    long (*cpu_timer_arm)(int id, long ns) noexcept;
-    long (*cpu_timer_delete)(int id) noexcept;
+    // A timer that sends `signal` with `value` to one thread, by any clock, such as that thread's
+    // CPU clock. It is armed once by a number of nanoseconds from now, and disarmed by 0.
+    long (*thread_timer_create)(int clock, int tid, int signal, void* value, int* id) noexcept;
+    long (*thread_timer_arm)(int id, long ns) noexcept;
+    long (*thread_timer_delete)(int id) noexcept;
+    // Blocks a signal in the calling thread, also one that the C library keeps for itself. Waits
+    // until such a signal comes, or for no longer than `limit` (null: none), and takes it.
+    long (*signal_block)(int signal) noexcept;
+    long (*signal_wait)(int signal, const timespec* limit) noexcept;
+    long (*signal_thread)(int tid, int signal) noexcept;
     // For files that are only read, from offset 0.
     long (*open_to_read)(const char* path) noexcept;
     long (*open_at)(int folder, const char* path) noexcept;

@@ -29,7 +29,10 @@ public:
         mincore,
         membarrier,
         perf_event_open,
-        cpu_timer_create,
+        thread_timer_create,
+        thread_timer_arm,
+        signal_block,
+        signal_wait,
         open_to_read,
         open_at,
         event_make,
@@ -88,10 +91,23 @@ public:
             const long error = due(perf_event_open);
             return error != 0 ? error : kernel_calls.perf_event_open(wanted, tid, cpu);
         };
-        table.cpu_timer_create = [](int clock, int tid, int signal, void* value, int* id) noexcept {
-            const long error = due(cpu_timer_create);
+        table.thread_timer_create = [](int clock, int tid, int signal, void* value,
+                                       int* id) noexcept {
+            const long error = due(thread_timer_create);
             return error != 0 ? error
-                              : kernel_calls.cpu_timer_create(clock, tid, signal, value, id);
+                              : kernel_calls.thread_timer_create(clock, tid, signal, value, id);
+        };
+        table.thread_timer_arm = [](int id, long ns) noexcept {
+            const long error = due(thread_timer_arm);
+            return error != 0 ? error : kernel_calls.thread_timer_arm(id, ns);
+        };
+        table.signal_block = [](int signal) noexcept {
+            const long error = due(signal_block);
+            return error != 0 ? error : kernel_calls.signal_block(signal);
+        };
+        table.signal_wait = [](int signal, const timespec* limit) noexcept {
+            const long error = due(signal_wait);
+            return error != 0 ? error : kernel_calls.signal_wait(signal, limit);
         };
         table.event_make = []() noexcept {
             const long error = due(event_make);

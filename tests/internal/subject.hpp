@@ -100,10 +100,17 @@ public:
     // Runs f as one activity, which is of interest.
     template <class F>
     void busy(detector& by, F f) {
+        static_cast<void>(begin_busy(by));
+        f();
+        end_busy();
+    }
+    // Its two halves. The first one returns what the detector does.
+    [[nodiscard]] std::uint64_t begin_busy(detector& by) {
         ++activity_;
         interesting_ = true;
-        by.nudge();
-        f();
+        return by.nudge();
+    }
+    void end_busy() noexcept {
         interesting_ = false;
         ++activity_;
     }

@@ -43,19 +43,28 @@ public:
     // When it returns, no function of `w` runs any more, and none will be called again.
     virtual void remove(load& w) noexcept = 0;
 
+    // How long the first look after a nudge may be put off.
+    static constexpr os::nanoseconds put_off = 10'000'000;
+
     // Reports that a load has become of interest; call it afterwards. Costs a load unless the
-    // detector sleeps.
-    void nudge() noexcept { nudge(os::asymmetric()); }
+    // detector sleeps. Returns which look at the load may be called off, should it soon be of no
+    // interest any more; 0: none.
+    std::uint64_t nudge() noexcept { return nudge(os::asymmetric()); }
     // For callers that know what os::asymmetric() says.
-    UMS_ALWAYS_INLINE void nudge(bool is_asymmetric) noexcept {
+    UMS_ALWAYS_INLINE std::uint64_t nudge(bool is_asymmetric) noexcept {
         // The light side of monitor_detector's fence.
         if (is_asymmetric) [[likely]]
             base::compiler_fence();
         else
             base::full_fence();
         if (sleeps_.load(base::relaxed) != 0) [[unlikely]]  // relaxed: see monitor_detector.cpp.
-            wake();
+            return wake();
+        return 0;
     }
+    // The load is of interest no more, and nothing else needs the look.
+    virtual void call_off(std::uint64_t) noexcept {}
+    // Something waits for the load: the look is to come sooner, and may not be called off.
+    virtual void hurry(std::uint64_t) noexcept {}
 
     // The calling thread carries a load, and is about to sleep for a moment in which that is not of
     // interest: no sentinel needs to look. Returns what watch_again() needs after the sleep.
@@ -64,7 +73,7 @@ public:
 
 protected:
     detector() noexcept = default;
-    virtual void wake() noexcept {}
+    virtual std::uint64_t wake() noexcept { return 0; }
 
     base::atomic<std::uint32_t> sleeps_;
 };

@@ -21,7 +21,39 @@
 #include "internal/modelled/mutants.hpp"
 #include "internal/modelled/surroundings.hpp"
 #include "os/lock.hpp"
+#include "os/thread/alarm.hpp"
 #include "os/thread/slice.hpp"
+
+namespace ums::modelled_os {
+
+// An alarm that is set may come at once, because nobody knows how long an instruction takes.
+class alarm {
+public:
+    void begin() noexcept { timer_ = 1; }
+    void end() noexcept {}
+    void leave_behind() noexcept {}
+    void sleep() noexcept {
+        while (is_due_.exchange(0, modelled_base::acquire) == 0) futex_wait(is_due_, 0);
+    }
+    void ring() noexcept { set(1); }
+    void set(os::nanoseconds in) noexcept {
+        if (in == too_late) return;
+        if (has_one_user) static_cast<void>(static_cast<int>(timer_));
+        is_due_.store(1, modelled_base::release);
+        futex_wake(is_due_.address());
+    }
+    void call_off() noexcept { is_due_.store(0, modelled_base::relaxed); }
+
+    // What is set for this time does not come.
+    static inline os::nanoseconds too_late = -1;
+    bool has_one_user = true;  // Then it is checked that begin() is ordered before what that does.
+
+private:
+    tso::checked<int> timer_{0};
+    modelled_base::atomic<std::uint32_t> is_due_;
+};
+
+}  // namespace ums::modelled_os
 
 #define base modelled_base
 #define os modelled_os
@@ -108,8 +140,42 @@ void removal(model& m, unsigned observers) {
 // A detector whose threads are strands.
 struct sampled {
     monitor_detector detector;
-    subject one;
+    subject one, other;
+
+    // Each short run may call its alarm off, however fast they follow each other.
+    sampled() {
+        monitor_detector::longest = 0;
+        os::alarm::too_late = -1;
+    }
+    void sample() {
+        detector.alarm_.begin();
+        detector.has_begun_.store(1, base::release);
+        base::full_fence();
+        while (detector.may_sleep() && detector.ends_.load(base::relaxed) == 0)
+            static_cast<void>(detector.sleep());
+    }
 };
+
+// A load that is of interest for a moment only, and one that stays so.
+void short_runs(model& m, int times) {
+    auto& s = remade<sampled>();
+    s.detector.all_.add(s.one);
+    s.detector.all_.add(s.other);
+    s.detector.alarm_.has_one_user = false;
+    m.strand("sampler", [&s] { s.sample(); });
+    m.strand("carrier", [&s, times] {
+        for (int i = 0; i < times; ++i) {
+            s.one.interesting.store(1, base::relaxed);
+            const std::uint64_t look = s.detector.nudge(true);
+            s.one.interesting.store(0, base::relaxed);
+            if (look != 0) s.detector.call_off(look);
+        }
+    });
+    m.strand("other", [&s] {
+        s.other.interesting.store(1, base::relaxed);
+        s.detector.nudge(true);
+    });
+}
 
 struct posted {
     watch_list list;
@@ -173,21 +239,46 @@ std::vector<tso::program> programs() {
              [](model& m) {
                  auto& s = remade<sampled>();
                  s.detector.all_.add(s.one);
-                 m.strand("sampler", [&s] {
-                     while (s.detector.may_sleep()) s.detector.sleep();
-                 });
+                 m.strand("sampler", [&s] { s.sample(); });
                  m.strand("carrier", [&s] {
                      s.one.interesting.store(1, base::relaxed);
                      s.detector.nudge(true);
                  });
              }},
+        {.name = "quick",
+         .build =
+             [](model& m) {
+                 auto& s = remade<sampled>();
+                 s.detector.all_.add(s.one);
+                 s.detector.is_quick_.store(1, base::relaxed);
+                 m.strand("sampler", [&s] { s.sample(); });
+                 m.strand("carrier", [&s] {
+                     s.one.interesting.store(1, base::relaxed);
+                     s.detector.nudge(true);
+                 });
+             }},
+        {.name = "call_off", .build = [](model& m) { short_runs(m, 1); }, .preemptions = 2},
+        {.name = "call_off_twice", .build = [](model& m) { short_runs(m, 2); }, .preemptions = 1},
+        {.name = "hurry",
+         .build =
+             [](model& m) {
+                 auto& s = remade<sampled>();
+                 s.detector.all_.add(s.one);
+                 s.detector.all_.add(s.other);
+                 os::alarm::too_late = monitor_detector::longest;
+                 m.strand("sampler", [&s] { s.sample(); });
+                 m.strand("carrier", [&s] {
+                     s.one.interesting.store(1, base::relaxed);
+                     const std::uint64_t look = s.detector.nudge(true);
+                     if (look != 0) s.detector.hurry(look);
+                 });
+             },
+         .preemptions = 3},
         {.name = "stop",
          .build =
              [](model& m) {
                  auto& s = remade<sampled>();
-                 m.strand("sampler", [&s] {
-                     while (s.detector.ends_.load(base::relaxed) == 0) s.detector.sleep();
-                 });
+                 m.strand("sampler", [&s] { s.sample(); });
                  m.strand("stopper", [&s] { s.detector.stop(); });
              }},
         {.name = "agent",
@@ -266,8 +357,9 @@ ums::tso::mutation_test all() {
             {
                 {"a_sentinel_calls_a_sleeper",
                  "only a stop takes the word from `watching` otherwise, and then the agent ends"},
-                {"monitor_detector::wake_sampler: exchange release", loads_in_order},
                 {"monitor_detector::sleep: load acquire", loads_in_order},
+                {"monitor_detector::sleep: compare_exchange acquire", is_a_fence},
+                {"monitor_detector::sleep: compare_exchange acquire on failure", loads_in_order},
                 {"sentinel::arm: compare_exchange release", loads_in_order},
                 {"sentinel::run: load acquire", loads_in_order},
                 {"sentinel::run: store release", "a stop that raises a sentinel is not modelled"},

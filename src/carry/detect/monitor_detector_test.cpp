@@ -81,6 +81,83 @@ TEST_F(monitor_detector_test, is_woken_by_what_becomes_of_interest) {
                      [&](const notice&) { unblock(); }};
 }
 
+TEST_F(monitor_detector_test, a_short_run_that_is_over_wakes_it_only_if_it_came_late) {
+    monitor_detector detector;
+    ASSERT_EQ(detector.start(), "");
+    watched_thread t{maker_, detector, [&](subject& self) {
+                         for (int called_off = 0; called_off < 3;) {
+                             wait_asleep(detector);
+                             const std::uint64_t before = detector.samples();
+                             // Of one that comes soon after another, none may be called off.
+                             if (const std::uint64_t look = self.begin_busy(detector); look != 0) {
+                                 self.end_busy();
+                                 detector.call_off(look);
+                                 if (!detector.is_asleep()) continue;  // The machine was slow.
+                                 ++called_off;
+                                 const timespec sample{0, 15'000'000};
+                                 ::nanosleep(&sample, nullptr);
+                                 EXPECT_EQ(detector.samples(), before);
+                                 EXPECT_TRUE(detector.is_asleep());
+                             } else {
+                                 self.end_busy();
+                                 const timespec pause{0, 12'000'000};
+                                 ::nanosleep(&pause, nullptr);
+                             }
+                         }
+                     }};
+}
+
+// The block is over before the alarm comes, each time: what follows it must find it all the same.
+TEST_F(monitor_detector_test, learns_that_rare_short_runs_block) {
+    monitor_detector detector;
+    ASSERT_EQ(detector.start(), "");
+    std::atomic<bool> found{false};
+    watched_thread t{maker_, detector,
+                     [&](subject& self) {
+                         const timespec blocks{0, 5'000'000}, pause{0, 30'000'000};
+                         while (!found) {
+                             const std::uint64_t look = self.begin_busy(detector);
+                             ::nanosleep(&blocks, nullptr);
+                             self.end_busy();
+                             if (look != 0) detector.call_off(look);
+                             ::nanosleep(&pause, nullptr);
+                         }
+                     },
+                     [&](const notice&) { found = true; }};
+}
+
+// Else no test of what the monitor does at each look, such as to follow the CPUs that are allowed,
+// would ever be made.
+TEST_F(monitor_detector_test, looks_once_a_second_though_all_runs_are_short) {
+    monitor_detector detector;
+    ASSERT_EQ(detector.start(), "");
+    watched_thread t{maker_, detector, [&](subject& self) {
+                         wait_asleep(detector);
+                         const std::uint64_t before = detector.samples();
+                         while (detector.samples() == before) {
+                             const std::uint64_t look = self.begin_busy(detector);
+                             self.end_busy();
+                             if (look != 0) detector.call_off(look);
+                             const timespec pause{0, 12'000'000};
+                             ::nanosleep(&pause, nullptr);
+                         }
+                     }};
+}
+
+// Only its notice ends the block.
+TEST_F(monitor_detector_test, works_where_the_kernel_refuses_timers) {
+    os::failing_calls failing;
+    failing.fail(os::failing_calls::thread_timer_create, 1, 1, EPERM);
+    monitor_detector detector;
+    ASSERT_EQ(detector.start(), "");
+    watched_thread t{maker_, detector,
+                     [&](subject& self) {
+                         wait_asleep(detector);
+                         self.busy(detector, [&] { block(); });
+                     },
+                     [&](const notice&) { unblock(); }};
+}
+
 TEST_F(monitor_detector_test, can_be_stopped_at_any_moment_and_started_again) {
     monitor_detector detector;
     for (int i = 0; i < 50; ++i) {

@@ -204,7 +204,7 @@ long user_interrupt::open(int tid, int signal, way how) noexcept {
     due_.store(0, base::relaxed);  // relaxed: published with the object.
     if (how == way::timer) {
         const long error =
-            system.cpu_timer_create(user_time_of(tid), tid, signal, &from_timer, &timer_);
+            system.thread_timer_create(user_time_of(tid), tid, signal, &from_timer, &timer_);
         if (error < 0) timer_ = -1;
         return error < 0 ? error : 0;
     }
@@ -214,7 +214,7 @@ long user_interrupt::open(int tid, int signal, way how) noexcept {
 }
 
 void user_interrupt::close() noexcept {
-    if (timer_ >= 0) system.cpu_timer_delete(timer_);
+    if (timer_ >= 0) system.thread_timer_delete(timer_);
     timer_ = -1;
     if (event_ < 0) return;
     close_event();
@@ -242,7 +242,7 @@ void user_interrupt::complain() const noexcept {
 void user_interrupt::arm(nanoseconds after) noexcept {
     if (after < 1) after = 1;
     if (how_ == way::timer) {
-        system.cpu_timer_arm(timer_, after);
+        system.thread_timer_arm(timer_, after);
         return;
     }
     const auto period = static_cast<std::uint64_t>(std::max(after, shortest));
@@ -257,7 +257,7 @@ void user_interrupt::arm(nanoseconds after) noexcept {
 
 void user_interrupt::disarm() noexcept {
     if (how_ == way::timer) {
-        system.cpu_timer_arm(timer_, 0);
+        system.thread_timer_arm(timer_, 0);
         return;
     }
     const std::uint64_t period = decades;

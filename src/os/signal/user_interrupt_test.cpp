@@ -332,7 +332,7 @@ TEST_P(user_interrupt_test, armers_may_race) {
 TEST_P(user_interrupt_test, the_kernels_refusal_is_reported) {
     failing_calls failing;
     failing.fail(failing_calls::perf_event_open, 1, 1, EACCES);
-    failing.fail(failing_calls::cpu_timer_create, 1, 1, EAGAIN);
+    failing.fail(failing_calls::thread_timer_create, 1, 1, EAGAIN);
     EXPECT_EQ(error_of([&] {
                   user_interrupt{current_tid(), number(), GetParam()};
               }),

@@ -66,6 +66,10 @@ public:
     }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return of_.activity(); }
     bool on_block(const carry::notice& what) noexcept override;
+    [[nodiscard]] bool is_urgent() const noexcept override {
+        const os::nanoseconds slice = of_.home().carriers.time_slice;
+        return slice != 0 && slice < carry::detector::put_off;
+    }
     // Ends the time slice of the running fiber; that of the first processor also releases the
     // cluster's fibers that wait for their turn.
     os::nanoseconds look_after(os::nanoseconds now) noexcept override;
@@ -108,6 +112,7 @@ void detection::lock_sleep_has_ended() noexcept {
     carrier& c = *this_carrier();
     c.in_lock_since.set(0);
     by->watch_again(std::exchange(c.looked_away, -1));
+    by->nudge();  // The monitor may have seen neither that it sleeps nor that it runs.
 }
 
 void detection::end(processor& p) noexcept {

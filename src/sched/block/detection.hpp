@@ -26,9 +26,17 @@ struct detection {
     static inline constinit base::atomic<void (*)(os::nanoseconds now) noexcept> on_look;
 
     // A carrier that had nothing to run now runs a fiber, or one that was stopped with its fiber
-    // continues.
-    UMS_ALWAYS_INLINE static void runs() noexcept {
-        if (by != nullptr) by->nudge();
+    // continues. Returns what rests() needs.
+    UMS_ALWAYS_INLINE static std::uint64_t runs() noexcept {
+        return by != nullptr ? by->nudge() : 0;
+    }
+    // The carrier has nothing to run again, and is about to wait.
+    static void rests(std::uint64_t look) noexcept {
+        if (look != 0) by->call_off(look);
+    }
+    // It has made a fiber ready, and runs on.
+    static void keeps_waiting(std::uint64_t look) noexcept {
+        if (look != 0) by->hurry(look);
     }
 
     // A carrier's sleep in a lock of the runtime's that is shorter is no block: most sections are

@@ -97,6 +97,7 @@ struct carrier : carrier_core {
     // does not. Its thread's, as what the detector said about that.
     base::owned<os::nanoseconds> in_lock_since;
     int looked_away = -1;
+    std::uint64_t detectors_look = 0;  // What detection::runs() returned.
 
     // Called by its thread: from now on it waits to be given a processor, and is no spare.
     void stand_by() noexcept {
@@ -120,6 +121,7 @@ private:
     void begin() noexcept;
     void run_fibers() noexcept;
     UMS_ALWAYS_INLINE void run_on(fiber* first) noexcept;
+    void hurry_look(const processor& p) noexcept;
     UMS_ALWAYS_INLINE void give_to_relief() noexcept;
     static void begin_adopted(void* by, void* after, void* self) noexcept;
     UMS_ALWAYS_INLINE void retire() noexcept;

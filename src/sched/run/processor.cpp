@@ -284,6 +284,8 @@ void processor::help_wanted(bool at_once) noexcept {
         wake_one();
     else if (is_watched)
         search::ask_watcher(home_);
+    else
+        detection::keeps_waiting(std::exchange(this_carrier()->detectors_look, 0));
 }
 
 // For its holder, inside or just after leave(). Where another carrier has it by then, true: a

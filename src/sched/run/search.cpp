@@ -84,7 +84,11 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         // after it has changed the set's word again, and then sees this join(). So only a processor
         // that runs calls for a fence. active() is read after join(): see add_processor().
         if (others_run(home)) os::heavy_fence();
-        rescue = must_look_again(p) ? needed::none : wait(p);
+        rescue = needed::none;
+        if (!must_look_again(p)) {
+            detection::rests(std::exchange(c.detectors_look, 0));
+            rescue = wait(p);
+        }
         home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.
         searching = true;
         static_cast<void>(c.enter());  // It runs no fiber, so its processor has not been taken.
