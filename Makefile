@@ -23,7 +23,7 @@ EXTRA = @([^c]|c.)|_model$$|/headers|^bench/|^tests/(abi|bench|builds|clients|co
 
 .DEFAULT_GOAL := help
 .PHONY: help build library docs demo peers figures test test-all builds bench debug asan tsan ubsan \
-	fuzz mpi install install-bench install-debug deb fmt tidy clean
+	fuzz mpi kernel-test install install-bench install-debug deb fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -122,6 +122,9 @@ mpi: override TESTS := ^tests/mpi/
 mpi: ## task-aware MPI: its libraries and tests, with OpenMPI and MPICH
 	@tools/setup mpi
 	$(call check,release)
+
+kernel-test: ## the kernel module, built for Debian's kernels and tested in QEMU
+	@tests/kernel/check.py; status=$$?; [ $$status = 77 ] || exit $$status
 
 fuzz: ## the servers' protocols, and what the command reads, under libFuzzer, FUZZ_SECONDS (60) each
 	$(call compile,fuzz)

@@ -48,6 +48,7 @@ PLACES = [
     ("packaging/debian/libums0.symbols", r"^\| libums0 #MINVER#, libums0 \(<< (\S+)~\)$", "next"),
     ("packaging/vcpkg/ports/libums/vcpkg.json", r'^  "version": "([^"]+)"', "full"),
     ("cmake/ums.map", r"^UMS_CXX_(\S+) \{", "minor"),
+    ("kernel/dkms.conf", r'^PACKAGE_VERSION="([^"]+)"', "full"),
     ("docs/debugging.md", r"libums\.so\.(\d+\.\d+\.\d+)-gdb\.py", "full"),
     ("docs/install.md", r"find_package\(ums (\S+) REQUIRED\)", "minor"),
     ("docs/porting.md", r"find_package\(ums (\S+) REQUIRED\)", "minor"),
@@ -221,6 +222,7 @@ CASES = [
     ("CMakeLists.txt", r"VERSION (\d+)\.\d+\.\d+ ", r"VERSION \1.77.0 ", "take what is new, should be UMS_0.77"),
     ("packaging/debian/changelog", r"libums \(", "libums (9", "packaging/debian/changelog: has 9"),
     ("packaging/vcpkg/ports/libums/vcpkg.json", r'"version": "', r'"version": "9', "vcpkg.json: has 9"),
+    ("kernel/dkms.conf", r'VERSION="\d+\.', 'VERSION="9.', "kernel/dkms.conf: has 9"),
     ("docs/debugging.md", r"libums\.so\.\d+\.", "libums.so.9.", "docs/debugging.md: has 9"),
     ("docs/install.md", "libums-doc", "", "does not name the package libums-doc"),
     ("cmake/ums.map", r"        ums_run;\n", "", "ums_run: only the kept interface has it"),
@@ -237,8 +239,8 @@ CASES = [
 def self_test():
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for part in ("CMakeLists.txt", "CHANGELOG.md", "cmake", "docs", "include", "packaging", "src/runtime", "tests/abi",
-                     "tests/consumer"):
+        for part in ("CMakeLists.txt", "CHANGELOG.md", "cmake", "docs", "include", "packaging", "kernel", "src/runtime",
+                     "tests/abi", "tests/consumer"):
             source, target = os.path.join(ROOT, part), os.path.join(folder, part)
             if os.path.isdir(source):
                 shutil.copytree(source, target)
