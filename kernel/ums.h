@@ -21,6 +21,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mm_types.h>
+#include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -39,12 +40,11 @@
 #endif
 
 struct file;
+struct proc_dir_entry;
 struct poll_table_struct;
 struct vm_area_struct;
 
-enum ums_role { UMS_WATCHED };
-
-/* What a user may have of sessions and threads in all of his processes. */
+/* What a user has of sessions, threads and lists in all of his processes. */
 struct ums_user {
 	struct list_head node; /* in the list of users; these two under ums_users_lock */
 	unsigned int sessions;
@@ -67,6 +67,15 @@ struct ums_session {
 	struct xarray threads; /* by id; readers hold rcu_read_lock() or a reference */
 	wait_queue_head_t reader;
 	struct irq_work wake_reader;
+
+	struct mutex lists_lock;
+	struct list_head lists; /* under lists_lock */
+
+	/* Of ums_proc.c; held while readers of /proc are waited for, and so never for another session: */
+	struct mutex proc_lock;
+	struct list_head named;
+	struct proc_dir_entry *directory, *schedulers;
+	unsigned int number;
 
 	raw_spinlock_t lock;
 	/* Under it: */
@@ -97,9 +106,36 @@ struct ums_thread {
 
 	/* Of a watched one, its own as well: */
 	struct page *page;
-	int signal;
 	bool signal_due; /* a block was told of since it was last in user mode */
 	u64 sequence;
+
+	/* Of a worker; set once: */
+	struct ums_list *list;
+	u64 context;
+	bool hold;
+	/* Of a watched one, too: */
+	int signal;
+	/* The worker's own: */
+	bool parked;	  /* it waits in the module, which is not a block */
+	bool interrupted; /* so was its call; made again, it goes on waiting */
+	bool held;	  /* a signal has ended its last wait on the way to user mode */
+	bool hold_again;  /* that signal was a stop */
+
+	/* Of workers and schedulers: */
+	wait_queue_head_t wait;
+	struct irq_work wake; /* wakes `wait`, for notifiers */
+	/* Under session->lock: */
+	enum ums_state state;	      /* of a worker */
+	struct list_head node;	      /* of a worker: in list->ready, if it is queued or ended */
+	struct ums_thread *scheduler; /* w->scheduler == s and s->running == w, or neither */
+	struct ums_thread *running;
+	bool has_event; /* of a scheduler: for its call of UMS_IOC_EXECUTE */
+	struct ums_execute event;
+	u32 last_scheduler;
+	u64 since, started; /* when a worker began to run, and a scheduler to switch */
+	u64 switches, yields, blocks, running_ns, switch_ns, last_switch_ns;
+
+	struct proc_dir_entry *directory; /* of a scheduler */
 };
 
 /* ums_main.c */
@@ -117,6 +153,32 @@ s64 ums_current_call(void);
 bool ums_is_foreign(struct ums_thread *t);
 void ums_at_return(struct ums_thread *t);
 void ums_thread_died(struct ums_thread *t);
+
+int ums_charge(struct ums_user *u);
+void ums_uncharge(struct ums_user *u);
+bool ums_is_signal(unsigned long signal);
+
+/* ums_worker.c */
+long ums_list_create(struct ums_session *s);
+long ums_worker_enter(struct ums_session *s, struct ums_worker __user *user);
+long ums_worker_yield(struct ums_session *s, u64 param);
+long ums_worker_leave(struct ums_session *s);
+long ums_scheduler_enter(struct ums_session *s);
+long ums_scheduler_leave(struct ums_session *s);
+long ums_execute(struct ums_session *s, struct ums_execute __user *user);
+long ums_info(struct ums_session *s, struct ums_info __user *user);
+void ums_worker_init(struct ums_thread *t);
+void ums_worker_return(struct ums_thread *t);
+void ums_part_gone(struct ums_thread *t);
+void ums_worker_free(struct ums_thread *t);
+void ums_workers_end(struct ums_session *s);
+
+/* ums_proc.c */
+int ums_proc_init(void);
+void ums_proc_exit(void);
+int ums_proc_add(struct ums_thread *s);
+void ums_proc_remove(struct ums_thread *s);
+void ums_proc_end(struct ums_session *s);
 
 /* ums_watch.c */
 long ums_watch(struct ums_session *s, unsigned long signal);

@@ -24,7 +24,7 @@
 
 static unsigned int max_per_user = 65536;
 module_param(max_per_user, uint, 0644);
-MODULE_PARM_DESC(max_per_user, "how many sessions and threads of them a user may have");
+MODULE_PARM_DESC(max_per_user, "how many sessions, threads and lists a user may have");
 
 struct workqueue_struct *ums_wq;
 
@@ -64,7 +64,7 @@ static void ums_user_put(struct ums_user *u)
 	mutex_unlock(&ums_users_lock);
 }
 
-static int ums_charge(struct ums_user *u)
+int ums_charge(struct ums_user *u)
 {
 	if (atomic_inc_return(&u->objects) <= READ_ONCE(max_per_user))
 		return 0;
@@ -72,7 +72,7 @@ static int ums_charge(struct ums_user *u)
 	return -EDQUOT;
 }
 
-static void ums_uncharge(struct ums_user *u)
+void ums_uncharge(struct ums_user *u)
 {
 	atomic_dec(&u->objects);
 }
@@ -125,6 +125,7 @@ static void ums_thread_release(struct kref *refs)
 	struct ums_thread *t = container_of(refs, struct ums_thread, refs);
 
 	irq_work_sync(&t->end);
+	ums_worker_free(t);
 	ums_watch_gone(t);
 	put_task_struct(t->task);
 	ums_uncharge(t->session->user);
@@ -144,6 +145,9 @@ static void ums_thread_gone(struct ums_thread *t)
 	spin_lock(&ums_tasks_lock);
 	hash_del_rcu(&t->by_task);
 	spin_unlock(&ums_tasks_lock);
+	ums_part_gone(t);
+	/* Before another thread can have its id. */
+	ums_proc_remove(t);
 	xa_erase(&t->session->threads, t->id);
 	ums_thread_put(t);
 }
@@ -195,6 +199,8 @@ static void ums_on_return(struct callback_head *work)
 	if (!t->left && !(current->flags & PF_EXITING)) {
 		if (ums_is_foreign(t))
 			ums_thread_leave(t);
+		else if (t->role == UMS_WORKER)
+			ums_worker_return(t);
 		else
 			ums_watch_return(t);
 	}
@@ -225,6 +231,12 @@ bool ums_has_blocked(void)
 #endif
 }
 
+/* One that a thread can ask for. */
+bool ums_is_signal(unsigned long signal)
+{
+	return signal && valid_signal(signal) && signal != SIGKILL && signal != SIGSTOP;
+}
+
 s64 ums_current_call(void)
 {
 	return (int)syscall_get_nr(current, task_pt_regs(current));
@@ -233,10 +245,12 @@ s64 ums_current_call(void)
 /* Its owner puts it, unless ums_thread_register() has succeeded. */
 struct ums_thread *ums_thread_alloc(struct ums_session *s, enum ums_role role)
 {
-	struct ums_thread *t;
+	struct ums_thread *t = ums_registered();
 
-	if (ums_registered())
+	if (t && !ums_is_foreign(t))
 		return ERR_PTR(-EEXIST);
+	if (t) /* Of a session that has just gone. */
+		ums_thread_leave(t);
 	if (ums_charge(s->user))
 		return ERR_PTR(-EDQUOT);
 	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
@@ -253,6 +267,7 @@ struct ums_thread *ums_thread_alloc(struct ums_session *s, enum ums_role role)
 	init_irq_work(&t->end, ums_on_end);
 	INIT_WORK(&t->reap, ums_reap);
 	init_task_work(&t->on_return, ums_on_return);
+	ums_worker_init(t);
 	return t;
 }
 
@@ -344,6 +359,9 @@ static int ums_open(struct inode *inode, struct file *file)
 	INIT_WORK(&s->free, ums_session_free);
 	raw_spin_lock_init(&s->lock);
 	xa_init(&s->threads);
+	mutex_init(&s->lists_lock);
+	INIT_LIST_HEAD(&s->lists);
+	mutex_init(&s->proc_lock);
 	ums_watch_init(s);
 	mmgrab(current->mm);
 	s->mm = current->mm;
@@ -366,6 +384,8 @@ static void ums_session_end(struct ums_session *s)
 	WRITE_ONCE(s->over, true);
 	raw_spin_unlock_irq(&s->lock);
 	wake_up_all(&s->reader);
+	ums_workers_end(s);
+	ums_proc_end(s);
 }
 
 static int ums_is_file(const void *file, struct file *other, unsigned int descriptor)
@@ -438,6 +458,22 @@ static long ums_ioctl(struct file *file, unsigned int command, unsigned long arg
 		return ums_watch(s, arg);
 	case UMS_IOC_UNWATCH:
 		return ums_unwatch(s);
+	case UMS_IOC_LIST_CREATE:
+		return ums_list_create(s);
+	case UMS_IOC_WORKER_ENTER:
+		return ums_worker_enter(s, (void __user *)arg);
+	case UMS_IOC_WORKER_YIELD:
+		return ums_worker_yield(s, arg);
+	case UMS_IOC_WORKER_LEAVE:
+		return ums_worker_leave(s);
+	case UMS_IOC_SCHEDULER_ENTER:
+		return ums_scheduler_enter(s);
+	case UMS_IOC_SCHEDULER_LEAVE:
+		return ums_scheduler_leave(s);
+	case UMS_IOC_EXECUTE:
+		return ums_execute(s, (void __user *)arg);
+	case UMS_IOC_INFO:
+		return ums_info(s, (void __user *)arg);
 	default:
 		return -ENOTTY;
 	}
@@ -468,12 +504,20 @@ static int __init ums_init(void)
 	ums_wq = alloc_workqueue("ums", WQ_UNBOUND, 0);
 	if (!ums_wq)
 		return -ENOMEM;
+	error = ums_proc_init();
+	if (error)
+		goto workqueue;
 	preempt_notifier_inc();
 	error = misc_register(&ums_device);
-	if (error) {
-		preempt_notifier_dec();
-		destroy_workqueue(ums_wq);
-	}
+	if (error)
+		goto notifier;
+	return 0;
+
+notifier:
+	preempt_notifier_dec();
+	ums_proc_exit();
+workqueue:
+	destroy_workqueue(ums_wq);
 	return error;
 }
 
@@ -484,10 +528,12 @@ static void __exit ums_exit(void)
 	/* A thread may still be about to return from the ums_on_return() that made the module free. */
 	synchronize_rcu_tasks();
 	preempt_notifier_dec();
+	ums_proc_exit();
 }
 
 module_init(ums_init);
 module_exit(ums_exit);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_AUTHOR("The libums developers");
-MODULE_DESCRIPTION("User-mode scheduling: tells of threads that block in the kernel");
+MODULE_DESCRIPTION(
+	"User-mode scheduling: tells of threads that block, and lets others execute them");

@@ -88,7 +88,7 @@ long ums_watch(struct ums_session *s, unsigned long signal)
 	struct ums_thread *t;
 	int error = -ENOMEM;
 
-	if ((signal && !valid_signal(signal)) || signal == SIGKILL || signal == SIGSTOP)
+	if (signal && !ums_is_signal(signal))
 		return -EINVAL;
 	t = ums_thread_alloc(s, UMS_WATCHED);
 	if (IS_ERR(t))

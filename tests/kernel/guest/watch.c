@@ -434,6 +434,11 @@ int main(int argc, char** argv) {
     check(in_child(exec_in_child) == 0, "an exec() leaves nothing of the session");
     a_close_under_a_reader();
     many_threads();
+    must(ioctl(device, UMS_IOC_WATCH, 0) == 0, "watch");
+    close(device);
+    device = new_session();
+    check(error_of(ioctl(device, UMS_IOC_WATCH, 0)) == 0,
+          "a thread of a session that has gone joins another");
     close(device);
     return 0;
 }
