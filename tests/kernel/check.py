@@ -25,7 +25,7 @@ SKIPPED = 77
 # The packages that mean "the newest of its kind". The first has to be there.
 KERNELS = ["linux-image-cloud-amd64", "linux-image-6.12-cloud-amd64"]
 # What the guest runs, one after the other, and what the machine needs to run the guest.
-PROGRAMS = ["watch", "workers"]
+PROGRAMS = ["watch", "workers", "stress", "fuzz"]
 TOOLS = ["qemu-system-x86", "busybox-static", "cpio"]
 # Ends a guest that hangs. The guest is not measured.
 LIMIT_S = 1200
@@ -171,9 +171,10 @@ def boot(work, tools, root, release, module, programs):
     with open(log, "wb") as out:
         try:
             subprocess.run(
-                [tools + "/usr/bin/qemu-system-x86_64", "-L", tools + "/usr/share/qemu", "-L", tools + "/usr/share/seabios",
-                 "-accel", "tcg,thread=single", "-cpu", "max,-cx16", "-smp", "2", "-m", "768", "-nographic",
-                 "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", f"{root}/boot/vmlinuz-{release}",
+                [tools + "/usr/bin/qemu-system-x86_64",
+                 "-L", tools + "/usr/share/qemu", "-L", tools + "/usr/share/seabios", "-accel", "tcg,thread=single",
+                 "-cpu", "max,-cx16", "-smp", "2", "-m", "768", "-nographic", "-no-reboot",
+                 "-nodefaults", "-serial", "stdio", "-kernel", f"{root}/boot/vmlinuz-{release}",
                  "-initrd", image, "-append", "console=ttyS0 quiet panic=-1 oops=panic no_timer_check nowatchdog "
                  + "rcupdate.rcu_cpu_stall_timeout=300 mitigations=off slub_debug=FZP,kmalloc-* "
                  + "programs=" + ",".join(PROGRAMS)],
