@@ -251,13 +251,15 @@ public:
     void stop() noexcept override {}
     void add(ums::carry::load& l) override { real_.add(l); }
     void remove(ums::carry::load& l) noexcept override { real_.remove(l); }
+    void call_off(std::uint64_t look) noexcept override { real_.call_off(look); }
+    void hurry(std::uint64_t look) noexcept override { real_.hurry(look); }
 
     std::atomic<int> told = 0;
 
 private:
-    void wake() noexcept override {
+    std::uint64_t wake() noexcept override {
         ++told;
-        real_.nudge();
+        return real_.nudge();
     }
     ums::carry::detector& real_;
 };
