@@ -67,11 +67,6 @@ public:
     [[nodiscard]] result<std::size_t> write(std::span<const std::byte> from, const limits& l = {}) {
         return write(from.data(), from.size(), l);
     }
-    // The former name of write().
-    [[nodiscard]] result<std::size_t> write_some(const void* from, std::size_t bytes,
-                                                 const limits& l = {}) {
-        return write(from, bytes, l);
-    }
     // Writes all of it; see io::write_all().
     [[nodiscard]] result<void> write_all(const void* from, std::size_t bytes,
                                          const limits& l = {}) {
