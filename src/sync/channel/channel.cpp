@@ -31,7 +31,7 @@
 // exception, a move that throws, does not concern the types of biased channels). Then a send or
 // receive is only a copy between enter() and leave(). send() and receive() do that part
 // themselves and call no function in it, so that they save no registers. All else they leave to
-// send_inside() and receive_inside().
+// pass().
 //
 // Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
 // that stops between the two would block all receivers behind it, which is worse than a slow move.
@@ -42,6 +42,7 @@
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 #include "sched/lock/bias_count.hpp"
 #include "sched/lock/inside.hpp"
@@ -179,12 +180,20 @@ transfer* first(wait_list& list) noexcept {
     return nullptr;
 }
 
-// After a move that threw: a plain waiter stays as it was; a select that was claimed has to be
-// told.
-void move_failed(wait_list& list, transfer& t, woken& partners) noexcept {
-    if (t.claim == nullptr) return;
+// Moves a value from or to `t`, the first of `list`, and takes `t` out. If the move throws, a plain
+// waiter stays as it was; a select that was claimed has to be told.
+void serve(channel_state& c, wait_list& list, transfer& t, void* out, void* from, woken& partners) {
+    try {
+        deliver(c, out, from);
+    } catch (...) {
+        if (t.claim != nullptr) {
+            unlink(list, t);
+            partners.add(t, outcome::again);
+        }
+        throw;
+    }
     unlink(list, t);
-    partners.add(t, outcome::again);
+    partners.add(t, outcome::ok);
 }
 
 // There is room: the values of the first senders move up.
@@ -204,32 +213,60 @@ void move_failed(wait_list& list, transfer& t, woken& partners) noexcept {
     }
 }
 
+// The channel's lock, held to the end of the scope unless it is left before. With sched::inside it
+// shares what pass() needs.
 class section {
 public:
-    explicit section(channel_state& c) noexcept
-        : lock_{c.receivers.lock}, next_{os::lock_word::acquire(lock_)} {}
-    ~section() {
-        if (is_held_) os::lock_word::release(lock_, next_);
+    explicit UMS_ALWAYS_INLINE section(channel_state& c) noexcept
+        : c_{c}, next_{os::lock_word::acquire(c.receivers.lock)} {}
+    UMS_ALWAYS_INLINE ~section() {
+        if (is_held_) leave();
     }
     section(const section&) = delete;
     section& operator=(const section&) = delete;
 
-    UMS_ALWAYS_INLINE void leave() noexcept {
-        is_held_ = false;
-        os::lock_word::release(lock_, next_);
-    }
+    UMS_ALWAYS_INLINE void leave() noexcept { os::lock_word::release(c_.receivers.lock, left()); }
     void enter() noexcept {
-        next_ = os::lock_word::acquire(lock_);
+        next_ = os::lock_word::acquire(c_.receivers.lock);
         is_held_ = true;
     }
-    // Another fiber releases the lock, with the value returned here.
-    [[nodiscard]] std::uint32_t give_away() noexcept {
+
+    [[nodiscard]] UMS_ALWAYS_INLINE parkable& self() const noexcept {
+        return sched::this_parkable();
+    }
+    // For each wait and each hand-over: after enough of them on one processor the lock is left
+    // biased to it.
+    UMS_ALWAYS_INLINE void count() noexcept {
+        if (next_ != os::lock_states::free || !c_.type->is_bytes || c_.size > impl::bytes_most)
+            return;
+        const std::uint32_t mine = sched::bias::mine();
+        // These words of the lists are otherwise unused.
+        if (sched::bias_count::note(c_.receivers.spare, c_.senders.spare, mine)) next_ = mine;
+    }
+    // Leaves, and ends the wait of `who`, which the caller has taken out of its list.
+    UMS_ALWAYS_INLINE void wake(parkable& who) noexcept {
+        const bool is_held = who.is_held.get();
+        count();
+        leave();
+        is_held ? sched::resume_held(who) : sched::wake(who);
+    }
+    // Leaves, and waits until the calling fiber, which is in a list, is woken.
+    UMS_ALWAYS_INLINE void park() noexcept {
+        std::uint32_t& lock = c_.receivers.lock;
+        const std::uint32_t next = left();
+        if (sched::park_holding(lock, next)) [[likely]]
+            return;
+        os::lock_word::release(lock, next);
+        sched::park(sched::park_kind::internal);
+    }
+
+private:
+    UMS_ALWAYS_INLINE std::uint32_t left() noexcept {
         is_held_ = false;
         return next_;
     }
 
-private:
-    std::uint32_t& lock_;
+    channel_state& c_;
     std::uint32_t next_;
     bool is_held_ = true;
 };
@@ -259,15 +296,6 @@ channel_status try_now(channel_state& c, void* value) {
 
 // --- waiting ---
 
-// Requires: the lock is held and the waiter is linked. Returns without the lock, which was released
-// with `next`.
-UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, std::uint32_t next) noexcept {
-    if (sched::park_holding(lock, next)) [[likely]]
-        return;
-    os::lock_word::release(lock, next);
-    sched::park(sched::park_kind::internal);
-}
-
 // Like park_on().
 reason park(section& locked, wait_list& list, transfer& t, nanoseconds until,
             const std::stop_token* stop) noexcept {
@@ -291,6 +319,7 @@ template <way direction>
     constexpr channel_status must_wait =
         direction == way::send ? channel_status::full : channel_status::empty;
     wait_list& list = own_list<direction>(c);
+    if (stop != nullptr && !stop->stop_possible()) stop = nullptr;
     for (;; is_again = true) {
         woken partners;
         section locked{c};
@@ -300,12 +329,10 @@ template <way direction>
         const sched::wait now{*t.who, kind_of<direction>, &c};
         is_again ? push_front(list, t) : link(list, t);
         reason why = reason::wake;
-        if (until == os::never && stop == nullptr) {
-            const std::uint32_t next = locked.give_away();
-            park_for_ever(c.receivers.lock, next);
-        } else {
+        if (until == os::never && stop == nullptr)
+            locked.park();
+        else
             why = park(locked, list, t, until, stop);
-        }
         if (why == reason::deadline) return channel_status::deadline_passed;
         if (why == reason::stop) return channel_status::stopped;
         if (t.result == outcome::ok) return channel_status::ok;
@@ -371,119 +398,49 @@ channel_status transfer_many(channel_state& c, const impl::channel_batch& b, std
 }
 
 // --- the short ways, which make up nearly all of an untimed operation ---
+//
+// Each is written once for the two kinds of `Section`: the lock, and a section inside the processor
+// that the channel is biased to. If a move throws, the section's destructor releases the lock; a
+// biased channel's moves do not throw.
 
-// Requires: the lock. Returns what to release it with: a bias, after enough waits and hand-overs on
-// one processor.
-UMS_ALWAYS_INLINE std::uint32_t released_with(channel_state& c, std::uint32_t next) noexcept {
-    if (next != os::lock_states::free || !c.type->is_bytes || c.size > impl::bytes_most)
-        return next;
-    const std::uint32_t mine = sched::bias::mine();
-    // These words of the lists are otherwise unused.
-    return sched::bias_count::note(c.receivers.spare, c.senders.spare, mine) ? mine : next;
+template <class Section>
+inline constexpr bool is_inside = std::is_same_v<Section, sched::inside>;
+
+// After a value went in or out and no partner waited.
+UMS_ALWAYS_INLINE void leave_after_move(channel_state&, sched::inside& here) noexcept {
+    here.leave();
+}
+UMS_ALWAYS_INLINE void leave_after_move(channel_state& c, section& here) noexcept {
+    if (c.capacity == unbounded) here.count();
+    here.leave();
 }
 
-// The same, after a value went in or out and no partner waited.
-UMS_ALWAYS_INLINE std::uint32_t released_after_move(channel_state& c, std::uint32_t next) noexcept {
-    return c.capacity == unbounded ? released_with(c, next) : next;
+UMS_ALWAYS_INLINE void park(sched::inside& here) noexcept {
+    if (!here.park()) [[unlikely]]
+        sched::park(sched::park_kind::internal);
+}
+UMS_ALWAYS_INLINE void park(section& here) noexcept {
+    here.count();
+    here.park();
 }
 
-// Requires: the lock, which is released if the call throws.
-template <class F>
-UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
-    try {
-        call();
-    } catch (...) {
-        os::lock_word::release(c.receivers.lock);
-        throw;
-    }
-}
-
-// Releases the lock after `t` was taken out of its list.
-UMS_ALWAYS_INLINE void end_wait(channel_state& c, std::uint32_t next, const transfer& t) noexcept {
-    parkable& who = *t.who;
-    const bool is_held = who.is_held.get();
-    os::lock_word::release(c.receivers.lock, released_with(c, next));
-    is_held ? sched::resume_held(who) : sched::wake(who);
-}
-
-// `t` is a plain waiter, the first of `list`.
-UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, std::uint32_t next, wait_list& list,
-                                           transfer& t, void* out, void* from) {
-    unlocking_if_it_throws(c, [&] { deliver(c, out, from); });
-    unlink(list, t);
-    end_wait(c, next, t);
-    return channel_status::ok;
-}
-
-// Receives the first value, and puts the value of `t`, a plain waiter and the first sender, in its
-// place. The type is plain bytes. The channel is full, so it is bounded.
-UMS_ALWAYS_INLINE void move_up(channel_state& c, transfer& t, void* into) {
-    deliver(c, into, front(c));
-    drop_front(c);
-    put(c, t.value);
-    unlink(c.senders, t);
-}
-UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, std::uint32_t next, transfer& t,
-                                         void* into) {
-    move_up(c, t, into);
-    end_wait(c, next, t);
-    return channel_status::ok;
-}
-
-template <way direction>
-UMS_ALWAYS_INLINE channel_status after_wait(channel_state& c, void* value, const transfer& t) {
+// Waits: nothing is possible now.
+template <way direction, class Section>
+UMS_ALWAYS_INLINE channel_status wait(channel_state& c, Section& here, void* value) {
+    parkable& self = here.self();
+    transfer t{self, value};
+    link(own_list<direction>(c), t);
+    const sched::wait now{self, kind_of<direction>, &c};
+    park(here);
     if (t.result == outcome::ok) [[likely]]
         return channel_status::ok;
     if (t.result == outcome::closed) return channel_status::closed;
     return transfer_until<direction>(c, value, os::never, nullptr, true);
 }
 
-// Waits: nothing is possible now.
-template <way direction>
-UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void* value) {
-    transfer t{sched::this_parkable(), value};
-    link(own_list<direction>(c), t);
-    const sched::wait now{*t.who, kind_of<direction>, &c};
-    park_for_ever(c.receivers.lock, released_with(c, next));
-    return after_wait<direction>(c, value, t);
-}
-
-[[gnu::noinline]] channel_status send_locked(channel_state& c, void* from) {
-    const std::uint32_t next = os::lock_word::acquire(c.receivers.lock);
-    if (auto* t = static_cast<transfer*>(c.receivers.first)) {
-        if (t->claim == nullptr) [[likely]]
-            return hand_over(c, next, c.receivers, *t, t->value, from);
-    } else if (!c.is_closed) [[likely]] {
-        if (c.count >= c.capacity) return wait<way::send>(c, next, from);
-        unlocking_if_it_throws(c, [&] { put(c, from); });
-        os::lock_word::release(c.receivers.lock, released_after_move(c, next));
-        return channel_status::ok;
-    }
-    os::lock_word::release(c.receivers.lock, next);
-    return transfer_until<way::send>(c, from, os::never, nullptr, false);
-}
-
-[[gnu::noinline]] channel_status receive_locked(channel_state& c, void* into) {
-    const std::uint32_t next = os::lock_word::acquire(c.receivers.lock);
-    if (auto* t = static_cast<transfer*>(c.senders.first)) {
-        if (t->claim == nullptr && (c.count == 0 || c.type->is_bytes)) [[likely]]
-            return c.count == 0 ? hand_over(c, next, c.senders, *t, into, t->value)
-                                : move_up(c, next, *t, into);
-    } else if (c.count != 0) {
-        unlocking_if_it_throws(c, [&] { deliver(c, into, front(c)); });
-        drop_front(c);
-        os::lock_word::release(c.receivers.lock, released_after_move(c, next));
-        return channel_status::ok;
-    } else if (!c.is_closed) [[likely]] {
-        return wait<way::receive>(c, next, into);
-    }
-    os::lock_word::release(c.receivers.lock, next);
-    return transfer_until<way::receive>(c, into, os::never, nullptr, false);
-}
-
-// --- the same inside the processor that the channel is biased to ---
-
-UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here, wait_list& list,
+// `t` is a plain waiter, the first of `list`.
+template <class Section>
+UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, Section& here, wait_list& list,
                                            transfer& t, void* out, void* from) {
     deliver(c, out, from);
     unlink(list, t);
@@ -491,73 +448,83 @@ UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here
     return channel_status::ok;
 }
 
-// Whether the next value at `at` neither allocates a block nor frees one. A bounded channel keeps
-// its one block for ever.
-UMS_ALWAYS_INLINE bool stays_in_blocks(const channel_state& c, const std::byte* at,
-                                       const std::byte* end) noexcept {
-    return at != end || c.capacity != unbounded;
-}
-
-UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, sched::inside& here, transfer& t,
-                                         void* into) {
-    move_up(c, t, into);
+// Receives the first value, and puts the value of `t`, a plain waiter and the first sender, in its
+// place. The type is plain bytes. The channel is full, so it is bounded.
+template <class Section>
+UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, Section& here, transfer& t, void* into) {
+    deliver(c, into, front(c));
+    drop_front(c);
+    put(c, t.value);
+    unlink(c.senders, t);
     here.wake(*t.who);
     return channel_status::ok;
 }
 
-template <way direction>
-UMS_ALWAYS_INLINE channel_status wait(channel_state& c, sched::inside& here, void* value) {
-    transfer t{here.self(), value};
-    link(own_list<direction>(c), t);
-    const sched::wait now{here.self(), kind_of<direction>, &c};
-    if (!here.park()) [[unlikely]]
-        sched::park(sched::park_kind::internal);
-    return after_wait<direction>(c, value, t);
+// Whether the next value at `at` may be moved here. Inside no block is allocated or freed; a
+// bounded channel keeps its one block for ever.
+template <class Section>
+UMS_ALWAYS_INLINE bool may_move(const channel_state& c, const std::byte* at,
+                                const std::byte* end) noexcept {
+    return !is_inside<Section> || at != end || c.capacity != unbounded;
 }
 
-UMS_ALWAYS_INLINE channel_status send_inside(channel_state& c, void* from, sched::inside& here) {
+// What is rare: not inside, with the lock; not by the short ways, by the long one.
+template <way direction>
+channel_status in_lock(channel_state& c, void* value);
+template <way direction, class Section>
+UMS_ALWAYS_INLINE channel_status otherwise(channel_state& c, void* value, Section& here) {
+    here.leave();
+    if constexpr (is_inside<Section>)
+        return in_lock<direction>(c, value);
+    else
+        return transfer_until<direction>(c, value, os::never, nullptr, false);
+}
+
+template <class Section>
+UMS_ALWAYS_INLINE channel_status send(channel_state& c, void* from, Section& here) {
     if (auto* t = static_cast<transfer*>(c.receivers.first)) {
         if (t->claim == nullptr) [[likely]]
             return hand_over(c, here, c.receivers, *t, t->value, from);
     } else if (!c.is_closed) [[likely]] {
         if (c.count >= c.capacity) return wait<way::send>(c, here, from);
-        if (stays_in_blocks(c, c.tail_at, c.tail_end)) [[likely]] {
+        if (may_move<Section>(c, c.tail_at, c.tail_end)) [[likely]] {
             put(c, from);
-            here.leave();
+            leave_after_move(c, here);
             return channel_status::ok;
         }
     }
-    here.leave();
-    return send_locked(c, from);
+    return otherwise<way::send>(c, from, here);
 }
 
-UMS_ALWAYS_INLINE channel_status receive_inside(channel_state& c, void* into, sched::inside& here) {
+template <class Section>
+UMS_ALWAYS_INLINE channel_status receive(channel_state& c, void* into, Section& here) {
     if (auto* t = static_cast<transfer*>(c.senders.first)) {
-        if (t->claim == nullptr) [[likely]] {
-            if (c.count == 0) return hand_over(c, here, c.senders, *t, into, t->value);
-            return move_up(c, here, *t, into);
-        }
+        if (t->claim == nullptr && (is_inside<Section> || c.count == 0 || c.type->is_bytes))
+            [[likely]]
+            return c.count == 0 ? hand_over(c, here, c.senders, *t, into, t->value)
+                                : move_up(c, here, *t, into);
     } else if (c.count != 0) {
-        if (stays_in_blocks(c, c.head_at, c.head_end)) [[likely]] {
+        if (may_move<Section>(c, c.head_at, c.head_end)) [[likely]] {
             deliver(c, into, front(c));
             drop_front(c);
-            here.leave();
+            leave_after_move(c, here);
             return channel_status::ok;
         }
     } else if (!c.is_closed) [[likely]] {
         return wait<way::receive>(c, here, into);
     }
-    here.leave();
-    return receive_locked(c, into);
+    return otherwise<way::receive>(c, into, here);
+}
+
+template <way direction, class Section>
+UMS_ALWAYS_INLINE channel_status pass(channel_state& c, void* value, Section& here) {
+    return direction == way::send ? send(c, value, here) : receive(c, value, here);
 }
 
 template <way direction>
-UMS_ALWAYS_INLINE channel_status locked(channel_state& c, void* value) {
-    return direction == way::send ? send_locked(c, value) : receive_locked(c, value);
-}
-template <way direction>
-UMS_ALWAYS_INLINE channel_status inside(channel_state& c, void* value, sched::inside& here) {
-    return direction == way::send ? send_inside(c, value, here) : receive_inside(c, value, here);
+[[gnu::noinline]] channel_status in_lock(channel_state& c, void* value) {
+    section here{c};
+    return pass<direction>(c, value, here);
 }
 
 // For ThreadSanitizer a section begins and ends in one function (sched/lock/inside.hpp).
@@ -572,21 +539,21 @@ template <way direction>
 UMS_REST channel_status rest(channel_state& c, void* value, sched::carrier_core* at,
                              sched::fiber* self, sched::processor* p) {
     sched::inside here{c.receivers.lock, {at, self, p}};
-    return inside<direction>(c, value, here);
+    return pass<direction>(c, value, here);
 }
 
 // A thief asks for the processor, or the lock is not biased to it.
 template <way direction>
 [[gnu::noinline]] channel_status without_haste(channel_state& c, void* value) {
     sched::inside here{c.receivers.lock};
-    return here.enter() ? inside<direction>(c, value, here) : locked<direction>(c, value);
+    return here.enter() ? pass<direction>(c, value, here) : in_lock<direction>(c, value);
 }
 
 // A whole untimed operation.
 template <way direction>
 UMS_ALWAYS_INLINE channel_status transfer_one(channel_state& c, void* value) {
     sched::inside here{c.receivers.lock};
-    if (!here.is_biased()) return locked<direction>(c, value);
+    if (!here.is_biased()) return in_lock<direction>(c, value);
     if (!here.try_enter()) [[unlikely]]
         return without_haste<direction>(c, value);
     if (c.count - 1 < c.between) [[likely]] {  // So nobody waits: see channel_state.
@@ -624,14 +591,7 @@ channel_status offer(channel_state& c, void* from, woken& partners) {
     if (c.is_closed) [[unlikely]]
         return channel_status::closed;
     if (transfer* t = first(c.receivers)) {
-        try {
-            deliver(c, t->value, from);
-        } catch (...) {
-            move_failed(c.receivers, *t, partners);
-            throw;
-        }
-        unlink(c.receivers, *t);
-        partners.add(*t, outcome::ok);
+        serve(c, c.receivers, *t, t->value, from, partners);
         return channel_status::ok;
     }
     if (c.count >= c.capacity) return channel_status::full;
@@ -648,14 +608,7 @@ channel_status accept(channel_state& c, void* into, woken& partners) {
         return channel_status::ok;
     }
     if (transfer* t = first(c.senders)) {
-        try {
-            deliver(c, into, t->value);
-        } catch (...) {
-            move_failed(c.senders, *t, partners);
-            throw;
-        }
-        unlink(c.senders, *t);
-        partners.add(*t, outcome::ok);
+        serve(c, c.senders, *t, into, t->value, partners);
         return channel_status::ok;
     }
     return c.is_closed ? channel_status::closed : channel_status::empty;
@@ -700,9 +653,7 @@ channel_status channel_calls::try_send(channel_state& c, void* from) {
 }
 channel_status channel_calls::send_until(channel_state& c, void* from, deadline limit,
                                          const std::stop_token* stop) {
-    return transfer_until<way::send>(c, from, os::to_nanoseconds(limit),
-                                     stop != nullptr && stop->stop_possible() ? stop : nullptr,
-                                     false);
+    return transfer_until<way::send>(c, from, os::to_nanoseconds(limit), stop, false);
 }
 
 channel_status channel_calls::receive(channel_state& c, void* into) {
@@ -713,22 +664,18 @@ channel_status channel_calls::try_receive(channel_state& c, void* into) {
 }
 channel_status channel_calls::receive_until(channel_state& c, void* into, deadline limit,
                                             const std::stop_token* stop) {
-    return transfer_until<way::receive>(c, into, os::to_nanoseconds(limit),
-                                        stop != nullptr && stop->stop_possible() ? stop : nullptr,
-                                        false);
+    return transfer_until<way::receive>(c, into, os::to_nanoseconds(limit), stop, false);
 }
 
 channel_status channel_calls::send_all(channel_state& c, const channel_batch& b, std::size_t& done,
                                        deadline limit, const std::stop_token* stop) {
-    return transfer_many<way::send>(c, b, b.count, done, os::to_nanoseconds(limit),
-                                    stop != nullptr && stop->stop_possible() ? stop : nullptr);
+    return transfer_many<way::send>(c, b, b.count, done, os::to_nanoseconds(limit), stop);
 }
 channel_status channel_calls::receive_some(channel_state& c, const channel_batch& b,
                                            std::size_t& done, deadline limit,
                                            const std::stop_token* stop) {
     return transfer_many<way::receive>(c, b, std::min<std::size_t>(b.count, 1), done,
-                                       os::to_nanoseconds(limit),
-                                       stop != nullptr && stop->stop_possible() ? stop : nullptr);
+                                       os::to_nanoseconds(limit), stop);
 }
 
 channel_status channel_calls::receive_ready(channel_state& c, const channel_batch& b,
