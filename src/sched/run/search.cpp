@@ -121,26 +121,28 @@ void search::stop_searching(processor& p) noexcept {
         p.wake_one();
     else if (p.looks_busy())
         p.offer_rest();
+    // relaxed: another that has stopped searching has been no watcher since it changed the word.
     else if (home.needs_watcher() &&
-             (home.watcher.load(base::seq_cst) == nullptr || any_waits(home)))
+             (home.watcher.load(base::relaxed) == nullptr || any_waits(home)))
         ask_watcher(home);  // For the run-next slots that were filled meanwhile, and for events.
 }
 
 bool search::set_runs_long(processor& p, bool it_does) noexcept {
     if (p.runs_long.load(base::relaxed) == it_does) return false;  // relaxed: the exchange decides.
-    // A processor that becomes idle at the same time may read the count before this, and not be
-    // seen by ask_watcher(): then the next one that becomes idle watches, or one that is asked.
-    if (p.runs_long.exchange(it_does, base::seq_cst) == it_does) return false;
-    p.home().running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::seq_cst);
+    if (p.runs_long.exchange(it_does, base::relaxed) == it_does) return false;
+    p.home().running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::relaxed);
+    // A processor that becomes idle at the same time joins the idle set, executes a heavy fence,
+    // then reads the count: it needs a watcher, or ask_watcher() sees it idle.
+    if (it_does) base::full_fence();
     return it_does;
 }
 
 void search::tell_watcher(processor& p, os::nanoseconds until) noexcept {
     cluster& home = p.home();
     if (home.active() <= 1 || !home.needs_watcher()) return;
-    // Pairs with the watcher, which stores watch_until, then reads the deadlines again.
+    // Pairs with the watcher's, between watch_until and its look at the deadlines.
     base::full_fence();
-    if (home.idle.look().idle != 0 && until < home.watch_until.load(base::seq_cst))
+    if (home.idle.look().idle != 0 && until < home.watch_until.load(base::relaxed))
         alert_watcher(home);
 }
 
@@ -245,11 +247,15 @@ search::needed search::wait(processor& p) noexcept {
             return needed::none;
         }
         processor* none = nullptr;
-        if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {
+        // acquire, release: what the watcher owns.
+        if (home.watcher.compare_exchange(none, &p, base::acquire, base::relaxed)) {
             const needed found = watch(p);
-            home.watch_until.store(os::never, base::seq_cst);
-            home.watching.store(cluster::off, base::seq_cst);
-            home.watcher.store(nullptr, base::seq_cst);
+            // relaxed, both: a processor that runs and still finds what was there before has left
+            // the idle set before the fence; or has added its deadline before it.
+            home.watch_until.store(os::never, base::relaxed);
+            home.watching.store(cluster::off, base::relaxed);
+            home.watcher.store(nullptr, base::release);
+            base::full_fence();
             // Another processor is to look after the running ones.
             if (others_run(home) && home.needs_watcher())
                 if (processor* next = home.idle.claim_any(true, &p)) next->notify();
@@ -259,7 +265,8 @@ search::needed search::wait(processor& p) noexcept {
         // by a processor that did not ask because it saw this searcher. That is visible here: it
         // came before this one joined the idle set, and a fence followed. And one that rests is to
         // know that nothing runs any more, for what it does then (unused_pages::look()).
-        const std::uint32_t watching = home.watching.load(base::seq_cst);
+        // relaxed: what is missed here asks for itself.
+        const std::uint32_t watching = home.watching.load(base::relaxed);
         if (others_run(home) ? watching == cluster::off || any_waits(home)
                              : watching == cluster::rests)
             ask_watcher(home);
@@ -297,19 +304,20 @@ search::needed search::watch(processor& p) noexcept {
     while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed) && !home.is_paused()) {
         bool any_run = others_run(home);
         if (!any_run) {
-            home.watching.store(cluster::off, base::seq_cst);
-            // A processor that leaves the idle set after this sees that none looks. One that left
-            // before is seen here.
+            // A processor that leaves the idle set after the fence sees that none looks. One that
+            // left before is seen here, and so is one that asked before.
+            home.watching.store(cluster::off, base::relaxed);
+            base::full_fence();
             any_run = others_run(home);
             looks = true;
             home.sample_period.set(first_sample);
         }
         if (any_run && !home.needs_watcher()) return needed::none;
         const bool samples = any_run && looks;
-        // relaxed: others change the word only to ask, and a mark that is overwritten here asks for
-        // what now comes, a sample and a second look.
+        // relaxed, both: others change the word only to ask, and a mark that is overwritten here
+        // asks for what now comes, a sample and a second look.
         if (samples && home.watching.load(base::relaxed) < cluster::samples)
-            home.watching.store(cluster::samples, base::seq_cst);
+            home.watching.store(cluster::samples, base::relaxed);
         const os::nanoseconds period =
             std::clamp(home.sample_period.get(), first_sample, last_sample);
         // The last sample may be that of an earlier watcher, or of this one before it fired a
@@ -327,15 +335,15 @@ search::needed search::watch(processor& p) noexcept {
             continue;
         }
         // A deadline may be added while this is computed. Its adder reads watch_until afterwards,
-        // and the loop reads the deadlines again after storing it.
+        // and the loop reads the deadlines again after storing it, each after a full fence.
         os::nanoseconds until = os::never;
-        home.watch_until.store(until, base::seq_cst);
         for (;;) {
+            home.watch_until.store(until, base::relaxed);
+            base::full_fence();
             os::nanoseconds least = earliest_deadline(home);
             if (samples) least = std::min(least, sample_at);
             if (least >= until) break;
             until = least;
-            home.watch_until.store(until, base::seq_cst);
         }
         wait_in_driver(p, until, true);
         if (!p.is_idle.get() || p.has_arrived()) return needed::none;
@@ -353,9 +361,10 @@ search::needed search::watch(processor& p) noexcept {
 // Otherwise it rests.
 bool search::is_asked_again(cluster& home) noexcept {
     std::uint32_t now = cluster::samples;
-    if (home.watching.compare_exchange(now, cluster::rests, base::seq_cst, base::relaxed))
+    // relaxed, all: a heavy fence follows before it rests.
+    if (home.watching.compare_exchange(now, cluster::rests, base::relaxed, base::relaxed))
         return false;
-    home.watching.store(cluster::samples, base::seq_cst);
+    home.watching.store(cluster::samples, base::relaxed);
     return true;
 }
 
@@ -385,11 +394,12 @@ bool search::any_waits(const cluster& home) noexcept {
 
 void search::ask_watcher(cluster& home) noexcept {
     const os::no_stop marked_and_nobody_told;
-    // relaxed: see watch(). Where it samples, the word is a hint.
-    std::uint32_t now = home.watching.load(base::relaxed);
+    // seq_cst: the caller may have left the idle set, see watch().
+    std::uint32_t now = home.watching.load(base::seq_cst);
     while (now == cluster::samples || now == cluster::rests) {
         const bool rests = now == cluster::rests;
-        if (!home.watching.compare_exchange(now, cluster::asked, base::relaxed, base::relaxed))
+        // acquire: that the watcher was idle before it rested is seen below.
+        if (!home.watching.compare_exchange(now, cluster::asked, base::acquire, base::relaxed))
             continue;
         if (rests) alert_watcher(home);
         return;
@@ -401,8 +411,9 @@ void search::ask_watcher(cluster& home) noexcept {
 void search::alert_watcher(cluster& home) noexcept {
     const os::no_stop claimed_and_not_yet_woken;
     if (home.idle.look().idle == 0) return;
-    // seq_cst: pairs with the stores in wait() and watch(). Beside a searcher none is claimed: it
-    // becomes the watcher if it finds nothing, and the last one that finds something asks for one.
+    // seq_cst: if it still finds one that leaves, that one sees that the caller runs, see wait().
+    // Beside a searcher none is claimed: it becomes the watcher if it finds nothing, and the last
+    // one that finds something asks for one.
     if (processor* w = home.watcher.load(base::seq_cst))
         w->notify();
     else if (processor* any = home.idle.claim_any(false))
