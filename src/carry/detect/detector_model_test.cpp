@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The text of carry/detect/watch_list, monitor_detector, sentinels and sentinel, run under every
-// execution that x86-TSO allows: no observer looks at a load that has been removed, and no thread
-// sleeps for ever.
+// execution that x86-TSO allows, and those that C++20 does, up to a bound: no observer looks at a
+// load that has been removed, and no thread sleeps for ever.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -348,6 +348,13 @@ namespace {
 // Orders that the model is too weak to check, because it is that of x86.
 constexpr const char* loads_in_order = "orders words that x86 stores and loads in order";
 constexpr const char* is_a_fence = "a read-modify-write is a fence on x86, whatever its order";
+// That neither machine checks.
+constexpr const char* raises = "a stop that raises a sentinel is not modelled";
+constexpr const char* only_wakes = "the other store to the word publishes; this one only wakes";
+constexpr const char* chunks = "a chunk that is being made is not modelled";
+constexpr const char* looks_again = "the sampler sleeps again, and looks after a heavy fence";
+constexpr const char* no_later_store = "the machine reads no store that is executed later";
+constexpr const char* stores_in_order = "the machine executes the stores of a word in their order";
 
 ums::tso::mutation_test all() {
     return {ums::modelled_carry::programs(),
@@ -362,22 +369,45 @@ ums::tso::mutation_test all() {
                 {"monitor_detector::sleep: compare_exchange acquire on failure", loads_in_order},
                 {"sentinel::arm: compare_exchange release", loads_in_order},
                 {"sentinel::run: load acquire", loads_in_order},
-                {"sentinel::run: store release", "a stop that raises a sentinel is not modelled"},
-                {"sentinels::agent::end: store release",
-                 "the other store to the word publishes; this one only wakes"},
-                {"sentinels::agent::run: store release",
-                 "a sentinel that is being made is not modelled"},
+                {"sentinel::run: store release", raises},
+                {"sentinel::run: compare_exchange release", loads_in_order},
+                {"sentinels::agent::wait_for_call: load acquire", loads_in_order},
+                {"sentinels::agent::end: store release", only_wakes},
+                {"sentinels::agent::run: store seq_cst",
+                 "the word is stored after it, which is a fence on x86"},
                 {"sentinels::agent::ends: load seq_cst", loads_in_order},
                 {"sentinels::agent::watch: load seq_cst", loads_in_order},
                 {"sentinels::agent::call: exchange seq_cst", is_a_fence},
                 {"watch_list::observer::unpin: load seq_cst", loads_in_order},
-                {"watch_list::observer::unpin: fetch_add seq_cst", is_a_fence},
+                {"watch_list::observer::unpin: fetch_add release", is_a_fence},
                 {"watch_list::remove: store seq_cst", "the addition after it is a fence on x86"},
                 {"watch_list::remove: fetch_add seq_cst", is_a_fence},
-                {"watch_list::remove: load seq_cst", loads_in_order},
-                {"watch_list::observer::each: load acquire",
-                 "a chunk that is being made is not modelled"},
+                {"watch_list::remove: load acquire", loads_in_order},
+                {"watch_list::observer::each: load acquire", chunks},
             }};
+}
+
+// The same in C++20's memory, where a load may read an old value.
+ums::tso::mutation_test in_histories() {
+    std::vector<ums::tso::program> programs = ums::modelled_carry::programs();
+    for (ums::tso::program& p : programs) {
+        p.histories = true;
+        p.preemptions = std::min(p.preemptions, 3u);
+    }
+    return {programs,
+            {
+#include "detector_model_test.inc"
+            },
+            {{"monitor_detector::wake_sampler: exchange release to relaxed", looks_again},
+             {"monitor_detector::sleep: load acquire to relaxed", looks_again},
+             {"sentinel::run: store release to relaxed", raises},
+             {"sentinels::agent::end: store release to relaxed", only_wakes},
+             {"sentinels::agent::call: exchange seq_cst to acq_rel", stores_in_order},
+             {"sentinels::agent::watch_on: store seq_cst to release", stores_in_order},
+             {"sentinels::agent::sleep: store seq_cst to release", stores_in_order},
+             {"watch_list::observer::unpin: fetch_add release to relaxed", no_later_store},
+             {"watch_list::remove: load acquire to relaxed", no_later_store},
+             {"watch_list::observer::each: load acquire to relaxed", chunks}}};
 }
 
 TEST(detector_model_test, nobody_looks_at_what_is_gone_or_sleeps_for_ever) {
@@ -385,5 +415,8 @@ TEST(detector_model_test, nobody_looks_at_what_is_gone_or_sleeps_for_ever) {
 }
 TEST(detector_model_test, finds_each_mutant) { all().finds_each_mutant(); }
 TEST(detector_model_test, finds_each_order) { all().finds_each_order(); }
+
+TEST(detector_model_test, nobody_does_in_histories) { in_histories().text_is_correct(); }
+TEST(detector_model_test, finds_each_order_in_histories) { in_histories().finds_each_order(); }
 
 }  // namespace

@@ -138,11 +138,12 @@ void sentinel::run() noexcept {
             continue;
         }
         UMS_ASSERT(duty == watches, "a sentinel's duty is none that there is");
-        // It runs, so no other thread wants the CPU. relaxed, both words: the thread that is woken
-        // looks for itself.
+        // It runs, so no other thread wants the CPU. relaxed: the thread that is woken looks for
+        // itself.
         if (!duty_.compare_exchange(duty, rests, base::relaxed, base::relaxed)) continue;
         std::uint32_t was = watching;
-        if (word.compare_exchange(was, called, base::relaxed, base::relaxed))
+        // sync(block.sentinel): it rests, and can be armed again.
+        if (word.compare_exchange(was, called, base::release, base::relaxed))
             os::futex_wake(word.address());
     }
 }

@@ -106,9 +106,8 @@ private:
         if (!take_post()) return;
         sentinel* s = sentinel::start();
         if (s == nullptr) return;
-        // sync(block.sentinel): publishes it. No fence is needed: the word is stored with one
-        // before this thread sleeps, and ends_ is read after it.
-        sentinel_.store(s, base::release);
+        // sync(block.sentinel): publishes it. seq_cst: see ends().
+        sentinel_.store(s, base::seq_cst);
         while (!ends()) {
             const seen l = look();
             if (l == seen::nothing) {
@@ -150,8 +149,9 @@ private:
         wait_for_call(s);
     }
     static void wait_for_call(const sentinel& s) noexcept {
-        // relaxed: the reason for the sleep may change meanwhile, and the loads are looked at anew.
-        for (std::uint32_t now; (now = s.word.load(base::relaxed)) != sentinel::called;)
+        // The reason for the sleep may change meanwhile, and the loads are looked at anew.
+        // sync(block.sentinel): sees that the sentinel rests.
+        for (std::uint32_t now; (now = s.word.load(base::acquire)) != sentinel::called;)
             os::futex_wait(s.word, now);
     }
 

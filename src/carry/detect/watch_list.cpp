@@ -46,7 +46,7 @@ bool watch_list::observer::pin(const base::atomic<load*>& place, load& w) noexce
 void watch_list::observer::unpin() noexcept {
     pinned_.store(nullptr, base::seq_cst);  // See above. Release, too: the visit is over.
     if (list_.removers_.load(base::seq_cst) == 0) return;
-    list_.unpinned_.fetch_add(1, base::seq_cst);
+    list_.unpinned_.fetch_add(1, base::release);  // A remover that sees it sees the visit over.
     os::futex_wake(list_.unpinned_.address(), __INT_MAX__);
 }
 
@@ -109,7 +109,7 @@ void watch_list::remove(load& w) noexcept {
     }
     removers_.fetch_add(1, base::seq_cst);  // See above.
     for (;;) {
-        const std::uint32_t seen = unpinned_.load(base::seq_cst);
+        const std::uint32_t seen = unpinned_.load(base::acquire);
         if (!is_pinned(w)) break;
         os::futex_wait(unpinned_, seen);
     }
