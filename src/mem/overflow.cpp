@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/atomic.hpp"
+#include "os/io_calls.hpp"
 #include "os/source_lines.hpp"
 #include "os/stay_loaded.hpp"
 
@@ -31,7 +32,7 @@ constexpr int all_said = -1;
 constinit base::atomic<int> reporter{0};
 
 void write_text(const char* text, int n) noexcept {
-    [[maybe_unused]] auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
+    os::io_call(SYS_write, STDERR_FILENO, text, n);
 }
 
 void report(const located& at, const crash_report& by) noexcept {

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include "os/io_calls.hpp"
+
 namespace ums::os {
 
 void say(const char* format, ...) noexcept {
@@ -19,7 +21,7 @@ void say(const char* format, ...) noexcept {
     if (n < 0) return;
     const std::size_t end = std::min(begin + static_cast<std::size_t>(n), sizeof line - 2);
     line[end] = '\n';
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, end + 1);
+    io_call(SYS_write, STDERR_FILENO, line, end + 1);
 }
 
 }  // namespace ums::os

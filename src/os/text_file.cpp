@@ -6,9 +6,8 @@
 #include <fcntl.h>
 #include <memory>
 #include <system_error>
-#include <unistd.h>
 
-#include "os/own_number.hpp"
+#include "os/system.hpp"
 
 namespace ums::os {
 
@@ -22,12 +21,12 @@ void throw_if_short_of(int error, const std::string& path) {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-    const long fd = out_of_the_way(::open(path.c_str(), O_RDONLY | O_CLOEXEC), lowest_for_a_moment);
+    const long fd = system.open_at(AT_FDCWD, path.c_str());
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{
         fd >= 0 ? ::fdopen(static_cast<int>(fd), "r") : nullptr, &std::fclose};
     if (file == nullptr) {
-        const int error = errno;
-        if (fd >= 0) ::close(static_cast<int>(fd));
+        const int error = fd < 0 ? static_cast<int>(-fd) : errno;
+        if (fd >= 0) system.close_fd(static_cast<int>(fd));
         throw_if_short_of(error, path);
         return "";
     }

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <mutex>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <system_error>
 #include <ucontext.h>
 #include <unistd.h>
@@ -88,7 +87,7 @@ void pass_on(int number, siginfo_t* info, void* context) noexcept {
         // The program dies the same death. The signal comes when this handler returns, which
         // unblocks it.
         sigaction(number, &before, nullptr);
-        ::syscall(SYS_tgkill, ::getpid(), static_cast<int>(::syscall(SYS_gettid)), number);
+        ::tgkill(::getpid(), ::gettid(), number);
         return;
     }
     // The mask with which the kernel would have called it.

@@ -22,7 +22,6 @@
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -136,7 +135,7 @@ user_interrupt::way user_interrupt::best_way() noexcept {
     wanted.config = PERF_COUNT_SW_CPU_CLOCK;
     wanted.sample_period = decades;
     wanted.disabled = wanted.exclude_kernel = wanted.exclude_hv = 1;
-    const long fd = system.perf_event_open(&wanted, static_cast<int>(::syscall(SYS_gettid)), -1);
+    const long fd = system.perf_event_open(&wanted, ::gettid(), -1);
     if (fd < 0) return way::timer;
     system.close_fd(static_cast<int>(fd));
     return way::perf;
@@ -153,7 +152,7 @@ long user_interrupt::try_it() noexcept {
     rlimit queued{};
     if (::getrlimit(RLIMIT_SIGPENDING, &queued) == 0 && queued.rlim_cur == 0) return -EAGAIN;
     user_interrupt trial;
-    const int tid = static_cast<int>(::syscall(SYS_gettid));
+    const int tid = ::gettid();
     const long error = trial.open(tid, SIGRTMAX, best_way());
     return error < 0 ? trial.open(tid, SIGRTMAX, way::timer) : error;
 }
@@ -284,7 +283,7 @@ bool user_interrupt::take(const siginfo_t& signal) noexcept {
 
 bool user_interrupt::try_lost_again() noexcept {
     bool any = false;
-    all.for_each_of(static_cast<int>(::syscall(SYS_gettid)), [&any](user_interrupt& i) noexcept {
+    all.for_each_of(::gettid(), [&any](user_interrupt& i) noexcept {
         // relaxed: it is the thread's own; if another thread armed it meanwhile, it has not fired
         // yet.
         const unsigned due = i.due_.load(base::relaxed);

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/io_calls.hpp"
@@ -22,7 +21,7 @@ long thread_states::open() noexcept {
     identity_.store(system.identity_of(static_cast<int>(folder)), base::relaxed);
     take_reserve();
     char text[256];
-    const int self = static_cast<int>(::syscall(SYS_gettid));
+    const int self = ::gettid();
     const long n = read(self, "/stat", text, sizeof text);
     if (n < 0) close();
     return n < 0 ? n : 0;

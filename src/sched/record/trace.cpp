@@ -9,10 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "os/io_calls.hpp"
 #include "os/lock.hpp"
 #include "os/memory.hpp"
 #include "os/own_number.hpp"
 #include "os/say.hpp"
+#include "os/system.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/here.hpp"
@@ -200,11 +202,12 @@ namespace {
 class dump_file {
 public:
     explicit dump_file(const char* path) noexcept
-        : fd_{static_cast<int>(os::out_of_the_way(
-              ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)))},
-          error_{fd_ >= 0 ? 0 : errno} {}
+        : fd_{os::out_of_the_way(os::io_call(SYS_openat, AT_FDCWD, path,
+                                             O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                                             0600))},
+          error_{fd_ >= 0 ? 0 : static_cast<int>(-fd_)} {}
     ~dump_file() {
-        if (fd_ >= 0) ::close(fd_);
+        if (fd_ >= 0) os::io_call(SYS_close, fd_);
     }
     dump_file(const dump_file&) = delete;
     dump_file& operator=(const dump_file&) = delete;
@@ -212,9 +215,9 @@ public:
     void add(const void* from, std::size_t bytes) noexcept {
         const auto* at = static_cast<const char*>(from);
         while (error_ == 0 && bytes != 0) {
-            const ssize_t n = ::write(fd_, at, bytes);
+            const long n = os::io_call(SYS_write, fd_, at, bytes);
             if (n < 0) {
-                if (errno != EINTR) error_ = errno;
+                if (n != -EINTR) error_ = static_cast<int>(-n);
                 continue;
             }
             at += n;
@@ -222,19 +225,18 @@ public:
         }
     }
     void add_mappings() noexcept {
-        const int maps = static_cast<int>(os::out_of_the_way(
-            ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC), os::lowest_for_a_moment));
+        const long maps = os::system.open_at(AT_FDCWD, "/proc/self/maps");
         char some[4096];
-        ssize_t n = 0;
-        while (maps >= 0 && (n = ::read(maps, some, sizeof some)) > 0)
+        long n = 0;
+        while (maps >= 0 && (n = os::io_call(SYS_read, maps, some, sizeof some)) > 0)
             add(some, static_cast<std::size_t>(n));
-        if (maps >= 0) ::close(maps);
+        if (maps >= 0) os::io_call(SYS_close, maps);
     }
     // What went wrong first; 0: nothing.
     [[nodiscard]] int error() const noexcept { return error_; }
 
 private:
-    const int fd_;
+    const long fd_;
     int error_;
 };
 
@@ -255,7 +257,6 @@ struct dump_ring {
 
 void dump_trace() noexcept {
     if (file_path[0] == 0) return;
-    const int kept_errno = errno;
     dump_file file{file_path};
     dump_head head;
     head.began_stamp = tracing.began_stamp.load(base::relaxed);
@@ -287,7 +288,6 @@ void dump_trace() noexcept {
     else
         os::say("the trace could not be written to %s: %s", file_path,
                 ::strerrordesc_np(file.error()));
-    errno = kept_errno;
 }
 
 }  // namespace ums::sched

@@ -9,6 +9,7 @@
 
 #include "base/atomic.hpp"
 #include "mem/overflow.hpp"
+#include "os/io_calls.hpp"
 #include "os/stay_loaded.hpp"
 #include "sched/record/describe.hpp"
 #include "sched/record/trace.hpp"
@@ -24,7 +25,7 @@ std::terminate_handler before = nullptr;
 bool is_installed = false;
 
 void write_text(const char* text, int n) noexcept {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
+    os::io_call(SYS_write, STDERR_FILENO, text, n);
 }
 
 // A frame that is larger than the guard jumps over it.

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <mutex>
 #include <string>
-#include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -87,7 +86,7 @@ std::string describe_watch() {
 
 bool seat_watch::on_block(const carry::notice& what) noexcept { return hand_off(seat_, what); }
 
-int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
+int current_tid() noexcept { return ::gettid(); }
 
 int begin_watch(scheduler_thread& s) {
     const std::lock_guard hold{change};
