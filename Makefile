@@ -23,7 +23,7 @@ EXTRA = @([^c]|c.)|_model$$|/headers|^bench/|^tests/(abi|bench|builds|clients|co
 
 .DEFAULT_GOAL := help
 .PHONY: help build library docs demo peers figures test test-all builds bench debug asan tsan ubsan \
-	fuzz mpi kernel-test install install-bench install-debug deb fmt tidy clean
+	faults fuzz mpi kernel-test install install-bench install-debug deb fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -117,6 +117,10 @@ tsan: ## the tests under ThreadSanitizer
 
 ubsan: ## the tests under UndefinedBehaviorSanitizer alone
 	$(call check,ubsan)
+
+faults: ## each system call of the runtime fails, with each error: thousands of runs, some minutes
+	$(call compile,release,src-runtime-faults_test)
+	@UMS_TEST_FAULTS=2 build/release/src/runtime/faults_test --gtest_brief=1
 
 mpi: override TESTS := ^tests/mpi/
 mpi: ## task-aware MPI: its libraries and tests, with OpenMPI and MPICH

@@ -6,6 +6,7 @@
 #if defined(UMS_HAS_URING)
 
 #include <algorithm>
+#include <cstdlib>
 #include <liburing.h>
 #include <new>
 #include <poll.h>
@@ -190,6 +191,10 @@ private:
         do {
             n = os::io_call(SYS_epoll_pwait, set, events, set_batch, 0, nullptr, 8);
             if (n == -EBADF || n == -EINVAL) lost_descriptor("io_uring", set, -1);
+            if (os::is_refused(n)) {  // The waiters for the set's descriptors would wait for ever.
+                say_refused("epoll_pwait", n);
+                std::abort();
+            }
             for (long i = 0; i < n; ++i) event_set::deliver(events[i], woken);
         } while (n == set_batch || n == -EINTR);
     }

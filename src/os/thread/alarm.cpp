@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <ctime>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/futex.hpp"
@@ -20,7 +19,7 @@ constexpr nanoseconds refused = 10'000'000;
 
 void alarm::begin() noexcept {
     has_rung_.store(0, base::relaxed);  // relaxed: no other thread reads it yet.
-    tid_ = static_cast<int>(::syscall(SYS_gettid));
+    tid_ = ::gettid();
     const timespec now{0, 0};
     // EAGAIN: it waited, and none came.
     has_timer_ = system.signal_block(cancel) == 0 && system.signal_wait(cancel, &now) == -EAGAIN &&
