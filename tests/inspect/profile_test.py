@@ -195,6 +195,13 @@ class ProfileTest(unittest.TestCase):
             # And it goes on.
             self.assertEqual(crowd.ask("yield 100"), "done\n")
 
+    def test_says_when_there_is_little_to_go_by(self):
+        with Crowd("work") as crowd:
+            done = ums("profile", crowd.pid, "--seconds", "0.2", "--frequency", "5")
+            self.assertRegex(done.stdout, r"\n(no samples: nothing ran when the command looked|few samples \(\d\): a "
+                                          r"share may be off by \d+ points; look for \d+ s)\n")
+            self.assertRegex(done.stdout, r"\nfew looks: waits shorter than 0\.[0-2] s may be missing\n")
+
     def test_go_reads_it(self):
         go = shutil.which("go")
         if go is None:

@@ -38,6 +38,8 @@ def plain(text):
     text = text.replace(", its processor was handed off", "")
     # Whether a hand-off falls into the time that top looks at.
     text = text.replace("; half of the hand-offs within TIME", "")
+    # Whether a busy machine let it take enough samples.
+    text = re.sub(r"^few .*\n", "", text, flags=re.MULTILINE)
     return [re.sub(r"\s+", " ", line).strip()[:90] for line in text.splitlines()
             if not re.match(r"    \S", line) or "crowd.cpp" in line]
 
