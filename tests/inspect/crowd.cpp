@@ -13,8 +13,11 @@
 // crowd deadlock: three fibers that wait for each other's mutexes. crowd states: two that compute
 // for ever on one processor, one of which is stopped at any time, and two in a cluster whose policy
 // is not the default. crowd names: a child of a scope, one with a long name that keeps much for its
-// joiner, a fiber with many frames, and some with names that nobody would give them.
+// joiner, a fiber with many frames, and some with names that nobody would give them. crowd
+// functions: a fiber for each way to make one call a plain function.
+#include <ums/ums.h>
 #include <ums/ums.hpp>
+#include <ums/ums_pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -164,6 +167,52 @@ void names() {
     obey();
 }
 
+// What the fibers of functions() call.
+void park_plainly(int, const char*) {
+    ums::this_fiber::park();
+    ++ended;
+}
+int park_for_a_value(char) {
+    ums::this_fiber::park();
+    return 1;
+}
+void park_as_a_child() {
+    ums::this_fiber::park();
+    ++ended;
+}
+void park_in_c(void*) {
+    ums::this_fiber::park();
+    ++ended;
+}
+void* park_as_a_thread(void*) {
+    ums::this_fiber::park();
+    return nullptr;
+}
+void park_and_call(void (*call)()) {
+    ums::this_fiber::park();
+    call();
+}
+
+void functions() {
+    ums::fiber plain{ums::fiber_options{.name = "plain"}, park_plainly, 1, "one"};
+    ums::fiber given{ums::fiber_options{.name = "given"}, park_and_call, park_as_a_child};
+    auto value = ums::spawn(ums::fiber_options{.name = "value"}, park_for_a_value, '2');
+    ums::scope children;
+    children.spawn({.name = "child"}, &park_as_a_child);
+    children.spawn({.name = "either"}, &park_and_call, &park_as_a_child);
+    ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
+    options.name = "c";
+    ums_fiber_t in_c;
+    ums_pthread_t thread;
+    if (ums_fiber_create(&in_c, &options, park_in_c, nullptr) != 0 ||
+        ums_pthread_create(&thread, nullptr, park_as_a_thread, nullptr) != 0)
+        std::abort();
+    ums_pthread_setname_np(thread, "thread");
+    std::puts("8 fibers");
+    std::fflush(stdout);
+    obey();
+}
+
 void work() {
     ums::fiber a{ums::fiber_options{.name = "compute-0"}, [] { compute(); }};
     while (begun != 1) ums::this_fiber::yield();
@@ -185,6 +234,10 @@ int main(int, char** words) {
     }
     if (words[1] != nullptr && std::strcmp(words[1], "names") == 0) {
         ums::run({.processors = 2}, names);
+        return 0;
+    }
+    if (words[1] != nullptr && std::strcmp(words[1], "functions") == 0) {
+        ums::run({.processors = 2}, functions);
         return 0;
     }
     if (words[1] != nullptr && std::strcmp(words[1], "work") == 0) {

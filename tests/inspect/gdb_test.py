@@ -148,7 +148,7 @@ class GdbTest(unittest.TestCase):
                       f"shell {programs.UMS} stack --match semaphore-0 {crowd.pid}")
             self.assertIn("State:\tt (tracing stop)", out)
             self.assertRegex(out, r"\n +4 parked .* semaphore-0 +semaphore 0x")
-            self.assertRegex(out, r'fiber 4 "semaphore-0": parked, semaphore 0x.*\n(    .*\n)+    ums_fiber_entry')
+            self.assertRegex(out, r'fiber 4 "semaphore-0": parked, semaphore 0x.*\n    .* at \S*crowd\.cpp:\d+')
 
     def test_find_tells_of_names_and_waits_first(self):
         with Crowd(2) as crowd:

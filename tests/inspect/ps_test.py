@@ -21,6 +21,9 @@ import crowd as programs
 from crowd import Crowd, container, core_of, environment, ums
 
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
 class PsTest(unittest.TestCase):
     maxDiff = None
 
@@ -293,7 +296,38 @@ class PsTest(unittest.TestCase):
         with Crowd(1) as crowd:
             crowd.settle()
             done = ums("ps", crowd.pid, "--match", "main::.*lambda")
-            self.assertIn("lambda", done.stdout.splitlines()[-1])
+            self.assertRegex(done.stdout.splitlines()[-1], r" crowd\.cpp:\d+$")
+            self.assertEqual(ums("ps", crowd.pid, "--match", r"crowd\.cpp:\d+").stdout.splitlines()[-1],
+                             done.stdout.splitlines()[-1])
+
+    def test_names_the_line_of_a_lambda(self):
+        for what in (1, "names", "deadlock"):
+            with Crowd(what) as crowd:
+                for fiber in json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"]:
+                    if "lambda" not in fiber["start"]:
+                        continue
+                    file, line = fiber["start_at"].rsplit(":", 1)
+                    with open(os.path.join(HERE, os.path.basename(file)), encoding="utf-8") as source:
+                        text = source.read().splitlines()[int(line) - 1]
+                    self.assertRegex(text, r"\[[\w&, ]*\] \{", fiber)
+
+    def test_names_a_plain_function(self):
+        with Crowd("functions") as crowd:
+            crowd.settle()
+            fibers = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"]
+            starts = {f["name"]: f["start"].removeprefix("(anonymous namespace)::") for f in fibers}
+            # Two functions, in the standard library's order: the type is all that is certain.
+            self.assertEqual(starts.pop("either"), "void (*)(void (*)())")
+            self.assertEqual(starts, {"main": "functions", "plain": "park_plainly", "given": "park_and_call",
+                                      "value": "park_for_a_value", "child": "park_as_a_child", "c": "park_in_c",
+                                      "thread": "park_as_a_thread"})
+            self.assertFalse(any("start_at" in f for f in fibers), fibers)
+            for name, start in starts.items():
+                lines = ums("ps", crowd.pid, "--match", start).stdout.splitlines()
+                self.assertRegex(lines[-1], rf" {name} .* {start}$")
+            groups = json.loads(ums("top", crowd.pid, "--json", "-n", "1", "--interval", "0.1").stdout)["starts"]
+            self.assertEqual({g["start"].removeprefix("(anonymous namespace)::"): g["fibers"] for g in groups},
+                             {start: 1 for start in starts.values()} | {"void (*)(void (*)())": 1})
 
     def test_names_the_function_that_run_was_given(self):
         with Crowd(1) as crowd:

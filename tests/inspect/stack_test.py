@@ -17,7 +17,7 @@ import unittest
 
 sys.dont_write_bytecode = True  # Nothing is left in the source tree.
 import crowd as programs
-from crowd import Crowd, core_of, ums
+from crowd import Crowd, core_of, environment, ums
 
 # A function that must be among the frames of a fiber that waits for this.
 INSIDE = {"mutex": "mutex", "semaphore": "semaphore", "receive": "channel", "send": "channel",
@@ -53,6 +53,35 @@ class StackTest(unittest.TestCase):
             self.assertRegex(text.splitlines()[0], r"^\d+ fibers: parked, semaphore: ")
             self.assertRegex(text, r"\n    .* at \S*crowd\.cpp:\d+")
             self.assertRegex(text, r"\(inlined\)\n")
+
+    def test_begins_and_ends_with_the_programs_frames(self):
+        for program in (programs.CROWD, programs.SHARED, programs.STATIC):
+            with Crowd(1, program) as crowd:
+                crowd.settle()
+                short, whole = (ums("stack", crowd.pid, *words).stdout.split("\n\n") for words in ((), ("--whole",)))
+                self.assertEqual(len(short), len(whole))
+                for part, all_of_it in zip(short[:-1], whole):
+                    lines = part.splitlines()
+                    # The whole has the same frames, and others around them.
+                    self.assertIn("\n".join(lines[1:]), all_of_it)
+                    if "blocked" not in lines[0]:
+                        self.assertIn("crowd.cpp:", lines[1], part)
+                        self.assertRegex(all_of_it, r"\n    ums::.*\n")
+                    self.assertIn("crowd.cpp:", lines[-1], part)
+                    self.assertIn("ums_fiber_entry", all_of_it.splitlines()[-1])
+
+    def test_a_stripped_library(self):
+        with tempfile.TemporaryDirectory() as folder:
+            loaded = re.search(r"(libums\.so\S*) => (\S+)", subprocess.run(
+                ["ldd", programs.SHARED], check=True, capture_output=True, text=True).stdout)
+            stripped = os.path.join(folder, loaded[1])
+            shutil.copy(loaded[2], stripped)
+            subprocess.run(["strip", "--strip-all", stripped], check=True)
+            with environment(LD_LIBRARY_PATH=folder), Crowd(1, programs.SHARED) as crowd:
+                crowd.settle()
+                out = ums("stack", crowd.pid, "--match", "semaphore-0").stdout
+                self.assertRegex(out, r'\Afiber \d+ "semaphore-0": .*\n    .* at \S*crowd\.cpp:\d+')
+                self.assertIn("libums.so.", ums("stack", crowd.pid, "--match", "semaphore-0", "--whole").stdout)
 
     def test_shared_static_and_stopped(self):
         for program, words in ((programs.SHARED, []), (programs.STATIC, []), (programs.CROWD, ["--stop"])):

@@ -92,6 +92,20 @@ class BatchTest(unittest.TestCase):
             self.assertEqual([f["name"] for f in one["fibers"]], ["sleep-0", "sleep-1"])
             self.assertTrue(all(f["unmoved_s"] >= 0.3 for f in one["fibers"]), one["fibers"])
 
+    def test_names_and_the_width_of_the_terminal(self):
+        with Crowd(3) as crowd:
+            crowd.settle()
+            for width, holder in ((80, False), (200, True)):
+                batch = ("--batch", "-n", 1, "--interval", 0.1, "--width", width)
+                out = ums("top", crowd.pid, *batch).stdout
+                self.assertRegex(out, r"\n +BUSY +FIBERS +STACK +NAMES +STATES AND WAITS +START\n")
+                self.assertRegex(out, r"\n +0% +3 .* semaphore-\* .*3 parked.*crowd\.cpp")
+                out = ums("top", crowd.pid, *batch, "--by", "fiber").stdout
+                # A long wait gets what the shorter columns leave.
+                self.assertEqual('held by fiber 2 "holder-0" ' in out, holder, out)
+                self.assertRegex(out, r" mutex-0 +mutex 0x[0-9a-f]+.* crowd\.cpp")
+                self.assertLessEqual(max(map(len, out.splitlines())), width)
+
     def test_prints_lines(self):
         with Crowd(3) as crowd:
             crowd.settle()
@@ -204,8 +218,7 @@ class PageTest(unittest.TestCase):
                 page.until(lambda all: sum("mutex-" in line for line in all[:-1]) == 1)
                 page.press("\r")
                 page.until_text("held by fiber")
-                page.until_text("park_here")
-                page.until_text("ums_fiber_entry")
+                page.until_text("operator() at ")
                 page.press("q")
                 page.until_text("UNMOVED")
                 page.press("/\x15(\r")

@@ -77,14 +77,11 @@ void print_lines(const snapshot& s, reach recorded, const std::vector<std::uint3
     fmt::print("\n{:>8} {:<9} {:>4} {:>6}{}  {:<10} {:<14} {:<40} {}\n", "ID", "STATE", "PROC",
                "STACK", times("SINCE", "CPU"), "CLUSTER", "NAME", "WAITS FOR", "START");
     bool any_moved = false;
-    std::map<address, std::string> starts;
     fmt::memory_buffer line;
     for (const std::uint32_t i : chosen) {
         assert(i < s.fibers.size() && "a fiber was chosen that is not in the picture");
         const fiber_record& f = s.fibers[i];
         any_moved |= f.has_moved;
-        const auto [start, is_new] = starts.try_emplace(f.run);
-        if (is_new) start->second = shortened(names.of(f.run));
         std::string state = name_of(f.state);
         if (f.has_moved) state += '~';
         line.clear();
@@ -92,7 +89,7 @@ void print_lines(const snapshot& s, reach recorded, const std::vector<std::uint3
                        f.id, state, processor_of(s, f), bytes_in_words(f.stack_used),
                        times(time_in_words(f.since_ns), time_in_words(f.cpu_ns)),
                        printable(cluster_of(s, f)), printable(f.name), wait_in_words(s, f, fds),
-                       start->second);
+                       shortened(names.of(f).shown));
         std::size_t length = line.size();
         while (length != 0 && line[length - 1] == ' ') --length;
         line.resize(length);
@@ -105,13 +102,15 @@ void print_lines(const snapshot& s, reach recorded, const std::vector<std::uint3
 
 nlohmann::json to_json(const snapshot& s, reach recorded, const fiber_record& f, start_names& names,
                        descriptors& fds) {
+    const start& made_with = names.of(f);
     nlohmann::json j{{"id", f.id},
                      {"name", f.name},
                      {"state", name_of(f.state)},
                      {"cluster", cluster_of(s, f)},
-                     {"start", names.of(f.run)},
+                     {"start", made_with.name},
                      {"spawned_by", f.spawner},
                      {"moved", f.has_moved}};
+    if (!made_with.place.empty()) j["start_at"] = made_with.place;
     if (f.processor != nobody) j["processor"] = s.processors[f.processor].index;
     if (f.stack_used != 0) j["stack_used"] = f.stack_used;
     j["stack_bytes"] = f.stack_end - f.stack_begin;
@@ -240,15 +239,15 @@ int ps(const ps_request& asked) {
             "--sort: '{}' needs a live process that records (ums trace --on PID, or UMS_TRACE=on)",
             asked.sort)};
     symbols names_from{*target};
-    start_names names{names_from};
+    start_names names{names_from, *target};
     descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};
     const selection which{asked.states, asked.waits, asked.cluster, asked.match};
     std::vector<std::uint32_t> chosen;
     for (std::uint32_t i = 0; i < s.fibers.size(); ++i)
         if (which.has(s.fibers[i], cluster_of(s, s.fibers[i]),
-                      [&] { return names.of(s.fibers[i].run); }))
+                      [&] { return names.of(s.fibers[i]).words(); }))
             chosen.push_back(i);
-    sort_fibers(asked.sort, s, chosen, [&](address run) { return names.of(run); });
+    sort_fibers(asked.sort, s, chosen, [&](const fiber_record& f) { return names.of(f).shown; });
     if (asked.top != 0 && chosen.size() > asked.top) chosen.resize(asked.top);
     if (asked.json) {
         print_json(s, how, recorded, chosen, !asked.counts, names, fds);

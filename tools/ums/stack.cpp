@@ -17,6 +17,7 @@
 #include "inspect/symbols.hpp"
 #include "inspect/unwinder.hpp"
 #include "inspect/wait_words.hpp"
+#include "inspect/words.hpp"
 
 namespace tool {
 
@@ -27,7 +28,7 @@ namespace {
 std::vector<std::uint32_t> chosen_of(const snapshot& s, const stack_request& asked,
                                      symbols& names) {
     const selection which{asked.states, asked.waits, asked.cluster, asked.match};
-    std::map<address, std::string> starts;
+    start_names starts{names, s.of()};
     std::vector<std::uint32_t> chosen;
     for (std::uint32_t i = 0; i < s.fibers.size(); ++i) {
         const fiber_record& f = s.fibers[i];
@@ -37,24 +38,20 @@ std::vector<std::uint32_t> chosen_of(const snapshot& s, const stack_request& ask
         std::string cluster;
         for (const cluster_record& c : s.clusters)
             if (c.at == f.cluster) cluster = c.name;
-        if (is_named && which.has(f, cluster, [&] {
-                auto& name = starts[f.run];
-                if (name.empty()) name = names.function(f.run);
-                return name;
-            }))
+        if (is_named && which.has(f, cluster, [&] { return starts.of(f).words(); }))
             chosen.push_back(i);
     }
     for (const std::uint64_t id : asked.fibers)
         if (std::none_of(s.fibers.begin(), s.fibers.end(),
                          [id](const fiber_record& f) { return f.id == id; }))
             throw std::runtime_error{fmt::format("{}: there is no fiber {}", s.of().title(), id)};
-    sort_fibers("id", s, chosen, [](address) { return std::string{}; });
+    sort_fibers("id", s, chosen, [](const fiber_record&) { return std::string{}; });
     return chosen;
 }
 
-void print(const snapshot& s, const stack_group& g, symbols& names, descriptors& fds) {
+void print(const snapshot& s, const stack_group& g, bool whole, symbols& names, descriptors& fds) {
     fmt::print("{}\n", headline(s, g, fds));
-    for (const std::string& line : lines_of(g.stack, names)) fmt::print("    {}\n", line);
+    for (const std::string& line : lines_of(g.stack, names, whole)) fmt::print("    {}\n", line);
     fmt::print("\n");
 }
 
@@ -80,12 +77,13 @@ worker_groups groups_of_workers(const snapshot& s, unwinder& by) {
     return groups;
 }
 
-void print(const worker_groups& groups, symbols& names) {
+void print(const worker_groups& groups, bool whole, symbols& names) {
     for (const auto& [key, workers] : groups) {
         fmt::print("{} worker{} of the UMS API: {}: {:#x}{}\n", workers.size(),
                    workers.size() == 1 ? "" : "s", key.second, workers.front(),
                    workers.size() == 1 ? "" : " ..");
-        for (const std::string& line : lines_of(key.first, names)) fmt::print("    {}\n", line);
+        for (const std::string& line : lines_of(key.first, names, whole))
+            fmt::print("    {}\n", line);
         fmt::print("\n");
     }
 }
@@ -120,11 +118,14 @@ void add_stack(CLI::App& app, stack_request& asked) {
     stack->add_option("--match", asked.match, "as for ums ps")->type_name("REGEX");
     stack->add_option("--top", asked.top, "at most so many groups, the largest")->type_name("N");
     stack->add_flag("--each", asked.each, "each fiber by itself, in the order of their ids");
+    stack->add_flag("--whole", asked.whole,
+                    "with the frames of libums before the program's first one and after its last; "
+                    "JSON has them always");
     auto* const locks = stack->add_flag(
         "--locks", asked.locks, "who waits for whose mutexes, and deadlocks, instead of stacks");
     // The graph is of all fibers.
     for (const char* const choice :
-         {"fibers", "--state", "--waits", "--cluster", "--match", "--top", "--each"})
+         {"fibers", "--state", "--waits", "--cluster", "--match", "--top", "--each", "--whole"})
         locks->excludes(stack->get_option(choice));
     stack->add_flag("--json", asked.json, "as JSON");
     stack->add_flag("--stop", asked.stop,
@@ -159,8 +160,8 @@ int stack(const stack_request& asked) {
         for (const stack_group& g : groups) all.push_back(to_json(s, g, names));
         fmt::print("{}\n", all.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
     } else {
-        for (const stack_group& g : groups) print(s, g, names, fds);
-        print(workers, names);
+        for (const stack_group& g : groups) print(s, g, asked.whole, names, fds);
+        print(workers, asked.whole, names);
     }
     return 0;
 }

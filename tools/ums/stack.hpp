@@ -19,7 +19,7 @@ struct stack_request {
     std::vector<std::uint64_t> fibers;
     std::string states, waits, cluster, match;
     std::size_t top = 0;  // 0: all.
-    bool each = false, locks = false, json = false, stop = false;
+    bool each = false, whole = false, locks = false, json = false, stop = false;
 };
 
 void add_stack(CLI::App& app, stack_request& asked);

@@ -72,10 +72,11 @@ nlohmann::json to_json(const activity& a, const std::vector<std::size_t>& chosen
         if (!fibers) {
             assert(i < a.starts.size() && "a start was chosen that is not in the picture");
             const start_activity& g = a.starts[i];
-            list.push_back({{"start", g.start},
+            list.push_back({{"start", g.made_with.name},
                             {"fibers", g.fibers.size()},
                             {"busy", g.share},
                             {"stack_most", g.stack_most},
+                            {"names", g.names},
                             {"states", g.states},
                             {"waits", g.waits}});
             continue;
@@ -89,7 +90,7 @@ nlohmann::json to_json(const activity& a, const std::vector<std::size_t>& chosen
                         {"unmoved_s", one.unmoved_s},
                         {"stack_used", f.stack_used},
                         {"waits", wait_in_words(s, f, fds)},
-                        {"start", names.of(f.run)}});
+                        {"start", names.of(one.start).name}});
     }
     return all;
 }
@@ -120,8 +121,7 @@ int batch(const top_request& asked, const layout& how, activity_watch& watch, co
             if (n != 0) fmt::print("\n");
             for (const top_line& l : view.head(a, how.library(), asked.width, 1000))
                 fmt::print("{}\n", l.text);
-            fmt::print("{}\n", view.heading(asked.width));
-            for (const std::size_t i : chosen) fmt::print("{}\n", view.row(a, i, asked.width));
+            for (const std::string& l : view.table(a, chosen, asked.width)) fmt::print("{}\n", l);
         }
         if (std::fflush(stdout) != 0) return 0;  // No process reads any more: main() says so.
     }
@@ -164,7 +164,7 @@ int top(const top_request& asked) {
         throw usage_error{fmt::format("--by: '{}' is none of start, fiber", asked.by)};
     const layout how{*target};
     symbols names_from{*target};
-    start_names names{names_from};
+    start_names names{names_from, *target};
     descriptors fds{target->pid()};
     activity_watch watch{*target, how, names};
     top_view view{names, fds};

@@ -11,6 +11,7 @@
 #include <clocale>
 #include <csignal>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "inspect/stacks.hpp"
@@ -109,7 +110,7 @@ std::uint64_t top_page::selected_key() const {
     const std::size_t which = chosen_[selected_];
     assert(now_.now != nullptr && "a line is selected before the first look");
     return view_.shown() == top_view::list::starts
-               ? std::hash<std::string>{}(now_.starts[which].start)
+               ? std::hash<std::string>{}(now_.starts[which].made_with.shown)
                : now_.now->fibers[now_.fibers[which].fiber].id;
 }
 
@@ -165,16 +166,19 @@ void top_page::draw_list(int top, int bottom) {
     const int width = getmaxx(stdscr);
     const auto columns = static_cast<unsigned>(width);
     if (top >= bottom) return;
-    put(top, {top_line::kind::heading, view_.heading(columns), 0}, width);
     list_rows_ = static_cast<std::size_t>(std::max(1, bottom - top - 1));
     assert((selected_ == 0 || selected_ < chosen_.size()) && "a line is selected behind the last");
     if (selected_ < first_) first_ = selected_;
     if (selected_ >= first_ + list_rows_) first_ = selected_ - list_rows_ + 1;
     first_ = std::min(first_, chosen_.size() > list_rows_ ? chosen_.size() - list_rows_ : 0);
-    for (std::size_t i = 0; i < list_rows_ && first_ + i < chosen_.size(); ++i) {
+    const auto some = std::span{chosen_}.subspan(first_);
+    const std::vector<std::string> lines =
+        view_.table(now_, some.first(std::min(some.size(), list_rows_)), columns);
+    put(top, {top_line::kind::heading, lines[0], 0}, width);
+    for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
         const int y = top + 1 + static_cast<int>(i);
         if (y >= bottom) return;
-        put(y, {top_line::kind::row, view_.row(now_, chosen_[first_ + i], columns), 0}, width);
+        put(y, {top_line::kind::row, lines[i + 1], 0}, width);
         if (first_ + i == selected_) mvwchgat(stdscr, y, 0, -1, A_REVERSE, 0, nullptr);
     }
 }
@@ -410,6 +414,7 @@ void top_page::open_help() {
         "    q          quit",
         "",
         "    BUSY       the share of one processor's time, by samples",
+        "    NAMES      of the fibers with that start function; a * stands for numbers",
         "    UNMOVED    for how long a fiber stood at the same place whenever it was",
         "               looked at; it may have run in between",
         "    STACK      bytes in use, of a start function those of the deepest",

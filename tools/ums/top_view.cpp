@@ -41,6 +41,56 @@ void cut(std::string& text, unsigned width) {
     text.erase(text.find_last_not_of(' ') + 1);
 }
 
+// A column of the list. Long ones begin at the left, and get less than they need where there is no
+// room.
+struct column {
+    const char* title;
+    bool is_long;
+    std::size_t least;  // So that it does not jump with every picture.
+};
+constexpr column start_columns[] = {
+    {"BUSY", false, 6}, {"FIBERS", false, 7},          {"STACK", false, 6},
+    {"NAMES", true, 0}, {"STATES AND WAITS", true, 0}, {"START", true, 0}};
+constexpr column fiber_columns[] = {{"ID", false, 8},       {"STATE", false, 8}, {"BUSY", false, 5},
+                                    {"UNMOVED", false, 7},  {"STACK", false, 6}, {"NAME", true, 0},
+                                    {"WAITS FOR", true, 0}, {"START", true, 0}};
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+std::size_t columns_of(const std::string& text) {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+// As wide as the column, with ".." where something is cut off.
+std::string fitted(std::string text, std::size_t width, bool is_long) {
+    std::size_t columns = columns_of(text);
+    if (columns > width) {
+        cut(text, static_cast<unsigned>(width > 2 ? width - 2 : width));
+        if (width > 2) text += "..";
+        columns = columns_of(text);
+    }
+    const std::string room(width - columns, ' ');
+    return is_long ? text + room : room + text;
+}
+
+// The long columns share what the others leave: one that needs less than its part gets that, and
+// leaves the rest to those that need more.
+void share_width(std::span<const column> all, std::vector<std::size_t>& widths, std::size_t width) {
+    std::size_t others = 0;
+    std::vector<std::size_t> by_need;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+        others += (c == 0 ? 0 : all[c].is_long ? 2 : 1) + (all[c].is_long ? 0 : widths[c]);
+        if (all[c].is_long) by_need.push_back(c);
+    }
+    std::size_t left = width > others ? width - others : 0, count = by_need.size();
+    std::sort(by_need.begin(), by_need.end(),
+              [&](std::size_t x, std::size_t y) { return widths[x] < widths[y]; });
+    for (const std::size_t c : by_need) {
+        widths[c] = std::min(widths[c], left / count--);
+        left -= widths[c];
+    }
+}
+
 top_line line(top_line::kind is, std::string text, unsigned width) {
     cut(text, width);
     return {is, std::move(text), 0};
@@ -133,9 +183,16 @@ bool top_view::has(const activity& a, std::size_t which) const {
     assert(which < (shown_ == list::starts ? a.starts.size() : a.fibers.size()) &&
            "not in the picture");
     if (expression_.empty()) return true;
-    if (shown_ == list::starts) return std::regex_search(a.starts[which].start, wanted_);
+    if (shown_ == list::starts) {
+        const start_activity& g = a.starts[which];
+        return std::regex_search(g.made_with.words(), wanted_) ||
+               std::any_of(g.names.begin(), g.names.end(), [&](const auto& name) {
+                   return std::regex_search(name.first, wanted_);
+               });
+    }
     const fiber_record& f = a.now->fibers[a.fibers[which].fiber];
-    return std::regex_search(f.name, wanted_) || std::regex_search(names_.of(f.run), wanted_) ||
+    return std::regex_search(f.name, wanted_) ||
+           std::regex_search(names_.of(a.fibers[which].start).words(), wanted_) ||
            std::regex_search(std::string{name_of(f.waits)}, wanted_) ||
            std::regex_search(std::string{name_of(f.state)}, wanted_);
 }
@@ -154,10 +211,12 @@ std::vector<std::size_t> top_view::chosen(const activity& a) const {
     };
     if (shown_ == list::starts) {
         const auto& s = a.starts;
-        by([&](std::size_t i) { return std::tuple{-double(s[i].fibers.size()), s[i].start}; });
+        by([&](std::size_t i) {
+            return std::tuple{-double(s[i].fibers.size()), s[i].made_with.shown};
+        });
         if (key_ == "share") by([&](std::size_t i) { return -s[i].share; });
         if (key_ == "stack") by([&](std::size_t i) { return ~s[i].stack_most; });
-        if (key_ == "name") by([&](std::size_t i) { return s[i].start; });
+        if (key_ == "name") by([&](std::size_t i) { return s[i].made_with.shown; });
         return all;
     }
     const auto fiber = [&](std::size_t i) -> const fiber_record& {
@@ -253,45 +312,58 @@ std::vector<top_line> top_view::head(const activity& a, const std::string& libra
     return lines;
 }
 
-std::string top_view::heading(unsigned width) const {
-    std::string text =
-        shown_ == list::starts
-            ? fmt::format("{:>6} {:>7} {:>6}  {:<{}}  {}", "BUSY", "FIBERS", "STACK",
-                          "STATES AND WAITS", width >= 120 ? 44 : 24, "START")
-            : fmt::format("{:>8} {:<8} {:>5} {:>8} {:>6}  {:<14} {:<{}}  {}", "ID", "STATE", "BUSY",
-                          "UNMOVED", "STACK", "NAME", "WAITS FOR", width >= 120 ? 40 : 22, "START");
-    cut(text, width);
-    return text;
-}
-
-std::string top_view::row(const activity& a, std::size_t which, unsigned width) const {
+std::vector<std::string> top_view::cells(const activity& a, std::size_t which) const {
     assert(which < (shown_ == list::starts ? a.starts.size() : a.fibers.size()) &&
            "not in the picture");
-    const auto fitted = [](std::string text, unsigned columns) {
-        if (text.size() > columns) text = text.substr(0, columns - 2) + "..";
-        return fmt::format("{:<{}}", text, columns);
-    };
-    std::string text;
     if (shown_ == list::starts) {
         const start_activity& g = a.starts[which];
         std::string what = in_words(g.states);
         if (!g.waits.empty()) what += ": " + in_words(g.waits);
-        text = fmt::format("{:>6} {:>7} {:>6}  {}  {}", percent(g.share), g.fibers.size(),
-                           bytes_in_words(g.stack_most), fitted(what, width >= 120 ? 44 : 24),
-                           shortened(g.start, 200));
-    } else {
-        const fiber_activity& one = a.fibers[which];
-        const fiber_record& f = a.now->fibers[one.fiber];
-        text = fmt::format(
-            "{:>8} {:<8} {:>5} {:>8} {:>6}  {} {}  {}", f.id, name_of(f.state), percent(one.share),
-            one.unmoved_s > 0 ? duration_in_words(static_cast<std::int64_t>(one.unmoved_s * 1e9))
-                              : "-",
-            bytes_in_words(f.stack_used), fitted(printable(f.name), 14),
-            fitted(wait_in_words(*a.now, f, fds_), width >= 120 ? 40 : 22),
-            shortened(names_.of(f.run), 200));
+        return {percent(g.share),
+                std::to_string(g.fibers.size()),
+                bytes_in_words(g.stack_most),
+                printable(in_words(g.names, false)),
+                what,
+                shortened(g.made_with.shown, 200)};
     }
-    cut(text, width);
-    return text;
+    const fiber_activity& one = a.fibers[which];
+    const fiber_record& f = a.now->fibers[one.fiber];
+    return {
+        std::to_string(f.id),
+        name_of(f.state),
+        percent(one.share),
+        one.unmoved_s > 0 ? duration_in_words(static_cast<std::int64_t>(one.unmoved_s * 1e9)) : "-",
+        bytes_in_words(f.stack_used),
+        printable(f.name),
+        wait_in_words(*a.now, f, fds_),
+        shortened(names_.of(one.start).shown, 200)};
+}
+
+std::vector<std::string> top_view::table(const activity& a, std::span<const std::size_t> some,
+                                         unsigned width) const {
+    const std::span<const column> all = shown_ == list::starts
+                                            ? std::span<const column>{start_columns}
+                                            : std::span<const column>{fiber_columns};
+    std::vector<std::vector<std::string>> rows(1);
+    for (const column& c : all) rows[0].emplace_back(c.title);
+    for (const std::size_t which : some) rows.push_back(cells(a, which));
+    std::vector<std::size_t> widths(all.size());
+    for (std::size_t c = 0; c < all.size(); ++c) {
+        widths[c] = all[c].least;
+        for (const auto& row : rows) widths[c] = std::max(widths[c], columns_of(row[c]));
+    }
+    share_width(all, widths, width);
+    std::vector<std::string> lines;
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t c = 0; c < all.size(); ++c) {
+            if (c != 0) line += all[c].is_long ? "  " : " ";
+            line += fitted(row[c], widths[c], all[c].is_long);
+        }
+        cut(line, width);
+        lines.push_back(std::move(line));
+    }
+    return lines;
 }
 
 }  // namespace tool

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <regex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,11 +43,15 @@ public:
     // Everything above the list. `rows_most` limits the lines of processors.
     [[nodiscard]] std::vector<top_line> head(const inspect::activity& a, const std::string& library,
                                              unsigned width, std::size_t rows_most) const;
-    [[nodiscard]] std::string heading(unsigned width) const;
-    [[nodiscard]] std::string row(const inspect::activity& a, std::size_t which,
-                                  unsigned width) const;
+    // The heading of the list, and a line for each of `some` of the picture's. What is long shares
+    // the width that the rest leaves.
+    [[nodiscard]] std::vector<std::string> table(const inspect::activity& a,
+                                                 std::span<const std::size_t> some,
+                                                 unsigned width) const;
 
 private:
+    [[nodiscard]] std::vector<std::string> cells(const inspect::activity& a,
+                                                 std::size_t which) const;
     [[nodiscard]] bool has(const inspect::activity& a, std::size_t which) const;
 
     inspect::start_names& names_;

@@ -26,6 +26,12 @@ std::uint64_t middle(const std::vector<std::uint64_t>& now,
     return 0;
 }
 
+// The name with a star for the number at its end.
+std::string stem(const std::string& name) {
+    const std::size_t last = name.find_last_not_of("0123456789");
+    return last + 1 == name.size() ? name : name.substr(0, last + 1) + "*";
+}
+
 }  // namespace
 
 activity activity_watch::next() {
@@ -105,19 +111,18 @@ void activity_watch::add_clusters(activity& a) const {
 void activity_watch::add_fibers(activity& a) {
     const snapshot& s = *a.now;
     std::map<address, std::size_t> index;
-    const auto group_of = [&](address run) -> start_activity& {
-        const auto [at, is_new] = index.try_emplace(run, a.starts.size());
-        if (is_new) {
-            a.starts.emplace_back();
-            a.starts.back().start = names_.of(run);
-        }
+    const auto group_of = [&](address key) -> start_activity& {
+        const auto [at, is_new] = index.try_emplace(key, a.starts.size());
+        if (is_new) a.starts.emplace_back().made_with = names_.of(key);
         return a.starts[at->second];
     };
     a.fibers.reserve(s.fibers.size());
     for (std::uint32_t i = 0; i < s.fibers.size(); ++i) {
         const fiber_record& f = s.fibers[i];
-        start_activity& group = group_of(f.run);
+        const address key = names_.key(f);
+        start_activity& group = group_of(key);
         group.fibers.push_back(i);
+        if (!f.name.empty()) ++group.names[stem(f.name)];
         ++group.states[name_of(f.state)];
         if (f.waits != wait::none) ++group.waits[name_of(f.waits)];
         group.stack_most = std::max(group.stack_most, f.stack_used);
@@ -128,6 +133,7 @@ void activity_watch::add_fibers(activity& a) {
         p.turn = turn_;
         fiber_activity one;
         one.fiber = i;
+        one.start = key;
         one.share = a.looks != 0 ? occupied_.of_fiber(f.id) : 0;
         one.unmoved_s = one.share > 0 || f.state == fiber_state::running
                             ? 0
@@ -138,8 +144,8 @@ void activity_watch::add_fibers(activity& a) {
     assert(a.fibers.size() == s.fibers.size() && "fibers and what they did are out of step");
     std::erase_if(places_, [&](const auto& one) { return one.second.turn != turn_; });
     if (a.looks == 0) return;
-    for (const auto& [run, count] : occupied_.by_start())
-        group_of(run).share = static_cast<double>(count) / static_cast<double>(a.looks);
+    for (const auto& [key, count] : occupied_.by_start())
+        group_of(key).share = static_cast<double>(count) / static_cast<double>(a.looks);
 }
 
 }  // namespace tool::inspect

@@ -36,8 +36,9 @@ struct cluster_activity {
 
 // The fibers that were made with the same function.
 struct start_activity {
-    std::string start;
+    start made_with;
     std::vector<std::uint32_t> fibers;  // Indices in the snapshot's fibers.
+    name_counts names;                  // "mutex-*" for those that differ by the number at the end.
     name_counts states, waits;
     double share = 0;  // Share of one processor's time. Includes fibers that have ended.
     std::uint64_t stack_most = 0;
@@ -45,6 +46,7 @@ struct start_activity {
 
 struct fiber_activity {
     std::uint32_t fiber = 0;  // Index in the snapshot's fibers.
+    address start = 0;        // The function it was made with: a key of start_names.
     double share = 0;         // Share of one processor's time.
     double unmoved_s = 0;     // For this long it stood at the same place at every look.
 };
@@ -67,7 +69,7 @@ struct activity {
 class activity_watch {
 public:
     activity_watch(const process& of, const layout& how, start_names& names)
-        : of_{of}, how_{how}, names_{names}, occupied_{of, how} {}
+        : of_{of}, how_{how}, names_{names}, occupied_{of, how, names} {}
 
     // Call it between snapshots, as often as you like: each call samples what runs.
     void look() { occupied_.look(); }

@@ -59,7 +59,8 @@ struct fiber_record {
     address at = 0;  // The descriptor.
     std::uint64_t id = 0;
     std::string name;
-    address run = 0;  // The code that calls its function.
+    address run = 0;       // The code that calls its function.
+    address callable = 0;  // Its function, with the arguments.
     std::uint64_t spawner = 0;
     address spawned_at = 0;  // Where the code that made it continued.
     address cluster = 0;

@@ -32,17 +32,18 @@ void occupancy::look() {
     };
     const std::size_t holder = how_.value("processor.holder"),
                       running = how_.value("carrier.running"), id = how_.value("fiber.id"),
-                      run = how_.value("fiber.run");
+                      run = how_.value("fiber.run"), callable = how_.value("fiber.callable");
     read_all(holders_, [&](std::size_t i) { return processors_[i] + holder; });
     read_all(fibers_, [&](std::size_t i) { return field(holders_, i, running); });
     read_all(ids_, [&](std::size_t i) { return field(fibers_, i, id); });
     read_all(starts_, [&](std::size_t i) { return field(fibers_, i, run); });
+    read_all(callables_, [&](std::size_t i) { return field(fibers_, i, callable); });
     for (std::size_t i = 0; i < n; ++i) {
         if (fibers_[i] == 0) continue;
         ++busy_[processors_[i]];
         if (ids_[i] == 0) continue;  // The fiber has just ended.
         ++by_fiber_[ids_[i]];
-        ++by_start_[starts_[i]];
+        ++by_start_[names_.key(starts_[i], callables_[i])];
     }
 }
 

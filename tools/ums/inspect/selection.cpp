@@ -57,7 +57,7 @@ bool selection::has(const fiber_record& f, const std::string& cluster,
 }
 
 void sort_fibers(const std::string& key, const snapshot& s, std::vector<std::uint32_t>& chosen,
-                 const std::function<std::string(address)>& start) {
+                 const std::function<std::string(const fiber_record&)>& start) {
     assert(std::all_of(chosen.begin(), chosen.end(),
                        [&](std::uint32_t i) { return i < s.fibers.size(); }) &&
            "a fiber was chosen that is not in the picture");
@@ -77,7 +77,7 @@ void sort_fibers(const std::string& key, const snapshot& s, std::vector<std::uin
     if (key == "cpu") return by([](const fiber_record& f) { return -f.cpu_ns; });
     if (key == "deadline")
         return by([](const fiber_record& f) { return f.deadline != 0 ? f.deadline : INT64_MAX; });
-    if (key == "start") return by([&](const fiber_record& f) { return start(f.run); });
+    if (key == "start") return by([&](const fiber_record& f) { return start(f); });
     throw usage_error{fmt::format(
         "--sort: '{}' is none of id, name, state, stack, since, cpu, deadline, start", key)};
 }

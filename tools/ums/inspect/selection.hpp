@@ -33,6 +33,6 @@ private:
 // `key`: id, name, state, stack (deepest first), since, cpu, deadline or start. Throws
 // usage_error.
 void sort_fibers(const std::string& key, const snapshot& s, std::vector<std::uint32_t>& chosen,
-                 const std::function<std::string(address)>& start);
+                 const std::function<std::string(const fiber_record&)>& start);
 
 }  // namespace tool::inspect

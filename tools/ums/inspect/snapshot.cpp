@@ -320,10 +320,11 @@ void snapshot::read_fibers(const first_look& before) {
     std::size_t unread = 0;
     const std::size_t id = how_.value("fiber.id"), sp = how_.value("fiber.sp"),
                       ip = how_.value("fiber.ip"), bp = how_.value("fiber.bp"),
-                      run = how_.value("fiber.run"), word = how_.value("fiber.word"),
-                      spawner = how_.value("fiber.spawner"), mark = how_.value("fiber.mark"),
-                      cluster = how_.value("fiber.cluster"), joiner = how_.value("fiber.joiner"),
-                      pinned = how_.value("fiber.pinned_to"), name = how_.value("fiber.name"),
+                      run = how_.value("fiber.run"), callable = how_.value("fiber.callable"),
+                      word = how_.value("fiber.word"), spawner = how_.value("fiber.spawner"),
+                      mark = how_.value("fiber.mark"), cluster = how_.value("fiber.cluster"),
+                      joiner = how_.value("fiber.joiner"), pinned = how_.value("fiber.pinned_to"),
+                      name = how_.value("fiber.name"),
                       spawned_at =
                           how_.has("fiber.spawned_at") ? how_.value("fiber.spawned_at") : size;
     // An older libums does not say it.
@@ -358,6 +359,7 @@ void snapshot::read_fibers(const first_look& before) {
                 f.ip = at_offset<address>(d, ip);
                 f.bp = at_offset<address>(d, bp);
                 f.run = at_offset<address>(d, run);
+                f.callable = at_offset<address>(d, callable);
                 f.word = at_offset<std::uint32_t>(d, word);
                 f.spawner = at_offset<std::uint64_t>(d, spawner);
                 f.spawned_at = at_offset<address>(d, spawned_at);

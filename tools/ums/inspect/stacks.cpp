@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -117,6 +118,28 @@ std::vector<stack_group> grouped(const snapshot& s, std::span<const std::uint32_
     return all;
 }
 
+namespace {
+
+// Before the program's first frame, and after its last.
+void leave_out_libums(std::vector<source_frame>& frames) {
+    const auto is = [](owner of) { return [of](const source_frame& f) { return f.of == of; }; };
+    const auto is_program = is(owner::program);
+    const auto last = std::find_if(frames.rbegin(), frames.rend(), is_program).base();
+    if (last == frames.begin()) return;  // Nothing tells which frames are the program's.
+    frames.erase(last, frames.end());
+    // What libums calls of the C library comes before libums itself, and has no file.
+    auto first = std::find_if(frames.begin(), frames.end(), [&](const source_frame& f) {
+        return is_program(f) && !f.file.empty();
+    });
+    if (first == frames.end()) first = std::find_if(frames.begin(), frames.end(), is_program);
+    const auto own =
+        std::find_if(std::make_reverse_iterator(first), frames.rend(), is(owner::libums)).base();
+    if (own != frames.begin())
+        frames.erase(frames.begin(), std::find_if_not(own, first, is(owner::standard_library)));
+}
+
+}  // namespace
+
 std::string headline(const snapshot& s, const stack_group& g, descriptors& fds) {
     assert(!g.fibers.empty() && g.fibers.front() < s.fibers.size() && "a group has no fiber");
     const fiber_record& first = s.fibers[g.fibers.front()];
@@ -134,14 +157,18 @@ std::string headline(const snapshot& s, const stack_group& g, descriptors& fds) 
     return text + (g.fibers.size() > shown ? " .." : "");
 }
 
-std::vector<std::string> lines_of(const call_stack& stack, symbols& names) {
+std::vector<std::string> lines_of(const call_stack& stack, symbols& names, bool whole) {
+    std::vector<source_frame> frames;
+    for (const address pc : stack.frames) {
+        const std::vector<source_frame>& here = names.frames(pc);
+        frames.insert(frames.end(), here.begin(), here.end());
+    }
+    if (!whole) leave_out_libums(frames);
     std::vector<std::string> lines;
-    for (const address pc : stack.frames)
-        for (const source_frame& f : names.frames(pc))
-            lines.push_back(
-                fmt::format("{}{}{}", f.function.empty() ? "?" : f.function,
-                            f.file.empty() ? "" : fmt::format(" at {}:{}", f.file, f.line),
-                            f.is_inlined ? " (inlined)" : ""));
+    for (const source_frame& f : frames)
+        lines.push_back(fmt::format("{}{}{}", f.function.empty() ? "?" : f.function,
+                                    f.file.empty() ? "" : fmt::format(" at {}:{}", f.file, f.line),
+                                    f.is_inlined ? " (inlined)" : ""));
     if (stack.is_cut_off) lines.push_back("(from here on it cannot be followed)");
     return lines;
 }

@@ -36,7 +36,10 @@ struct stack_group {
 // "12 fibers: parked, mutex: 3 4 5"; for one fiber, all that is known of its wait.
 [[nodiscard]] std::string headline(const snapshot& s, const stack_group& g, descriptors& fds);
 
-// "function at file:line", a line for each frame; inlined frames say so.
-[[nodiscard]] std::vector<std::string> lines_of(const call_stack& stack, symbols& names);
+// "function at file:line", a line for each frame; inlined frames say so. Unless `whole`, the frames
+// of libums before the program's first one and after its last are left out, with those of the
+// standard library there.
+[[nodiscard]] std::vector<std::string> lines_of(const call_stack& stack, symbols& names,
+                                                bool whole = false);
 
 }  // namespace tool::inspect

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "regular_file.hpp"
@@ -109,6 +110,80 @@ bool find_function(Dwarf_Die* in, Dwarf_Addr at, Dwarf_Die& found) {
     return false;
 }
 
+// By the name that the linker knows, which begins with the namespaces.
+owner owner_by_name(std::string_view linked) {
+    if (!linked.starts_with("_Z"))
+        return linked.starts_with("ums_") ? owner::libums : owner::program;
+    // Z: local to a function; N: in a namespace; K: const.
+    linked.remove_prefix(std::min(linked.find_first_not_of("ZNK", 2), linked.size()));
+    if (linked.starts_with("3ums")) return owner::libums;
+    return linked.starts_with('S') ? owner::standard_library : owner::program;
+}
+
+// By the header that it is written in.
+owner owner_by_file(std::string_view file) {
+    if (file.find("include/ums/") != file.npos) return owner::libums;
+    return file.find("/include/c++/") != file.npos ? owner::standard_library : owner::program;
+}
+
+// What it is an instance or a definition of.
+Dwarf_Die declared(Dwarf_Die die) {
+    constexpr int links_most = 4;
+    Dwarf_Attribute link;
+    Dwarf_Die to;
+    for (int i = 0; i < links_most; ++i) {
+        if (dwarf_attr(&die, DW_AT_abstract_origin, &link) == nullptr &&
+            dwarf_attr(&die, DW_AT_specification, &link) == nullptr)
+            break;
+        if (dwarf_formref_die(&link, &to) == nullptr) break;
+        die = to;
+    }
+    return die;
+}
+
+// Whether the type, or what it refers to, is a lambda's: a class without a name, or with the one
+// that gcc gives it.
+bool find_lambda(Dwarf_Die type, Dwarf_Die& found) {
+    Dwarf_Attribute link;
+    if (dwarf_tag(&type) == DW_TAG_reference_type &&
+        dwarf_formref_die(dwarf_attr(&type, DW_AT_type, &link), &type) == nullptr)
+        return false;
+    const int tag = dwarf_tag(&type);
+    const char* const name = dwarf_diename(&type);
+    const bool is_unnamed = name == nullptr || std::string_view{name}.starts_with("<lambda");
+    found = type;
+    return is_unnamed && (tag == DW_TAG_structure_type || tag == DW_TAG_class_type);
+}
+
+// The first lambda among the types that a template was made with.
+bool find_lambda_argument(Dwarf_Die* of, Dwarf_Die& found) {
+    Dwarf_Die child, type;
+    if (dwarf_child(of, &child) != 0) return false;
+    do {
+        const int tag = dwarf_tag(&child);
+        if (tag == DW_TAG_GNU_template_parameter_pack && find_lambda_argument(&child, found))
+            return true;
+        Dwarf_Attribute link;
+        if (tag == DW_TAG_template_type_parameter &&
+            dwarf_formref_die(dwarf_attr(&child, DW_AT_type, &link), &type) != nullptr &&
+            find_lambda(type, found))
+            return true;
+    } while (dwarf_siblingof(&child, &child) == 0);
+    return false;
+}
+
+// The name of what is at an address, as the linker knows it; null: there is none. And whether a
+// function begins there.
+const char* linked_name(Dwfl_Module* in, address at, bool* begins = nullptr) {
+    GElf_Off offset = 0;
+    GElf_Sym symbol;
+    const char* const name =
+        dwfl_module_addrinfo(in, at, &offset, &symbol, nullptr, nullptr, nullptr);
+    if (begins != nullptr)
+        *begins = name != nullptr && offset == 0 && GELF_ST_TYPE(symbol.st_info) == STT_FUNC;
+    return name;
+}
+
 }  // namespace
 
 symbol_files::symbol_files(const std::vector<module_file>& files) {
@@ -132,12 +207,33 @@ symbol_files::~symbol_files() { dwfl_end(dwfl_); }
 
 std::string symbol_files::function(address at) {
     Dwfl_Module* const in = dwfl_addrmodule(dwfl_, at);
-    if (in == nullptr) return {};
-    GElf_Off offset = 0;
-    GElf_Sym symbol;
-    const char* const name =
-        dwfl_module_addrinfo(in, at, &offset, &symbol, nullptr, nullptr, nullptr);
+    const char* const name = in != nullptr ? linked_name(in, at) : nullptr;
     return name != nullptr ? demangled(name) : std::string{};
+}
+
+std::string symbol_files::beginning_at(address at) {
+    Dwfl_Module* const in = dwfl_addrmodule(dwfl_, at);
+    bool begins = false;
+    const char* const name = in != nullptr ? linked_name(in, at, &begins) : nullptr;
+    return begins ? demangled(name) : std::string{};
+}
+
+// The code is a member of a class template that was made with the lambda's type.
+source_frame symbol_files::lambda_of(address run) {
+    Dwfl_Module* const in = dwfl_addrmodule(dwfl_, run);
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* const unit = in != nullptr ? dwfl_module_addrdie(in, run, &bias) : nullptr;
+    Dwarf_Die code, lambda;
+    if (unit == nullptr || !find_function(unit, run - bias, code)) return {};
+    source_frame at;
+    Dwarf_Die member = declared(code);
+    Dwarf_Die* scopes = nullptr;
+    if (dwarf_getscopes_die(&member, &scopes) > 1 && find_lambda_argument(&scopes[1], lambda)) {
+        const char* const file = dwarf_decl_file(&lambda);
+        if (file != nullptr && dwarf_decl_line(&lambda, &at.line) == 0) at.file = file;
+    }
+    std::free(scopes);
+    return at;
 }
 
 std::vector<source_frame> symbol_files::frames(address pc) {
@@ -146,8 +242,12 @@ std::vector<source_frame> symbol_files::frames(address pc) {
     Dwarf_Addr bias = 0;
     Dwarf_Die* const unit = in != nullptr ? dwfl_module_addrdie(in, pc, &bias) : nullptr;
     source_frame last;
-    last.function = function(pc);
+    owner by_name = owner::program;
     if (in != nullptr) {
+        if (const char* const name = linked_name(in, pc)) {
+            last.function = demangled(name);
+            by_name = owner_by_name(name);
+        }
         if (Dwfl_Line* line = dwfl_module_getsrc(in, pc)) {
             int number = 0;
             if (const char* file =
@@ -180,7 +280,12 @@ std::vector<source_frame> symbol_files::frames(address pc) {
         last.line = line;
         if (std::string name = name_of(whole); !name.empty()) last.function = std::move(name);
     }
+    // The headers' templates are compiled into the program, and its own functions inlined there:
+    // the files tell them apart. The rest of a library has its own inside alone.
+    const bool is_all_by_name =
+        by_name != owner::program && owner_by_file(last.file) == owner::program;
     found.push_back(std::move(last));
+    for (source_frame& f : found) f.of = is_all_by_name ? by_name : owner_by_file(f.file);
     return found;
 }
 

@@ -35,6 +35,9 @@ public:
     // The inlined functions at an address, innermost first, and last the function they are in.
     [[nodiscard]] std::vector<source_frame> frames(address pc);
     [[nodiscard]] unwind_plan plan(address pc);
+    // As symbols'.
+    [[nodiscard]] std::string beginning_at(address at);
+    [[nodiscard]] source_frame lambda_of(address run);
 
 private:
     Dwfl* dwfl_ = nullptr;

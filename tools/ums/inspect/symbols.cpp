@@ -121,6 +121,20 @@ std::string bytes_of(const std::vector<source_frame>& frames) {
         put(all, frames[i].file);
         put(all, frames[i].line);
         put(all, frames[i].is_inlined);
+        put(all, frames[i].of);
+    }
+    return all;
+}
+
+std::vector<source_frame> frames_from(const std::string& bytes) {
+    answer from{bytes};
+    std::vector<source_frame> all(std::min<std::size_t>(from.take<std::uint32_t>(), inlined_most));
+    for (source_frame& f : all) {
+        f.function = from.text();
+        f.file = from.text();
+        f.line = from.take<int>();
+        f.is_inlined = from.take<std::uint8_t>() != 0;
+        f.of = static_cast<owner>(from.take<std::uint8_t>());
     }
     return all;
 }
@@ -200,8 +214,12 @@ void bound_memory() {
             put(what, from.function(r.at));
         else if (r.what == 1)
             what = bytes_of(from.frames(r.at));
-        else
+        else if (r.what == 2)
             what = bytes_of(from.plan(r.at));
+        else if (r.what == 3)
+            put(what, from.beginning_at(r.at));
+        else
+            what = bytes_of({from.lambda_of(r.at)});
         if (what.size() > answer_bytes_most) what.clear();
         std::string framed;
         put(framed, static_cast<std::uint32_t>(what.size()));
@@ -305,10 +323,15 @@ std::string symbols::ask(question what, address at) {
     return {};
 }
 
-std::string symbols::in_module(address at) const {
+const symbols::module* symbols::module_of(address at) const {
     auto m = std::upper_bound(modules_.begin(), modules_.end(), at,
                               [](address a, const module& one) { return a < one.begin; });
-    if (m == modules_.begin() || at >= (--m)->end) return fmt::format("0x{:x}", at);
+    return m == modules_.begin() || at >= (--m)->end ? nullptr : &*m;
+}
+
+std::string symbols::in_module(address at) const {
+    const module* const m = module_of(at);
+    if (m == nullptr) return fmt::format("0x{:x}", at);
     return fmt::format("{}+0x{:x}", shown(m->path), at - m->begin);
 }
 
@@ -321,20 +344,22 @@ const std::vector<source_frame>& symbols::frames(address pc) {
     if (known_.size() >= frames_known_most) known_.clear();
     const auto [at, is_new] = known_.try_emplace(pc);
     if (!is_new) return at->second;
-    const std::string bytes = ask(question::frames, pc);
-    answer from{bytes};
-    const auto n = std::min<std::size_t>(from.take<std::uint32_t>(), inlined_most);
-    for (std::size_t i = 0; i < n; ++i) {
-        source_frame& f = at->second.emplace_back();
-        f.function = from.text();
-        f.file = from.text();
-        f.line = from.take<int>();
-        f.is_inlined = from.take<std::uint8_t>() != 0;
-    }
-    if (n == 0) at->second.emplace_back();
-    if (source_frame& last = at->second.back(); last.function.empty())
+    at->second = frames_from(ask(question::frames, pc));
+    if (at->second.empty()) at->second.emplace_back();
+    if (source_frame& last = at->second.back(); last.function.empty()) {
         last.function = in_module(pc);
+        if (last.function.find("/libums.so.") != std::string::npos) last.of = owner::libums;
+    }
     return at->second;
+}
+
+std::string symbols::beginning_at(address at) {
+    return module_of(at) != nullptr ? answer{ask(question::beginning, at)}.text() : std::string{};
+}
+
+source_frame symbols::lambda_of(address run) {
+    std::vector<source_frame> found = frames_from(ask(question::lambda, run));
+    return found.empty() ? source_frame{} : std::move(found.front());
 }
 
 unwind_plan symbols::plan(address pc) {
@@ -349,6 +374,21 @@ unwind_plan symbols::plan(address pc) {
         r.ops = from.ops();
     }
     return p;
+}
+
+std::size_t find_outside(std::string_view name, char c) {
+    constexpr std::string_view local = "(anonymous namespace)", opening = "<({", closing = ">)}";
+    int depth = 0;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        if (name.substr(i).starts_with(local)) {
+            i += local.size() - 1;
+            continue;
+        }
+        if (depth == 0 && name[i] == c) return i;
+        depth += opening.find(name[i]) != opening.npos;
+        depth -= closing.find(name[i]) != closing.npos;
+    }
+    return name.npos;
 }
 
 std::string start_function(std::string demangled) {
@@ -374,6 +414,7 @@ std::string start_function(std::string demangled) {
         if (all.starts_with(own))
             if (const std::size_t at = all.find(call); at != all.npos)
                 all.remove_prefix(at + call.size());
+    all = all.substr(0, find_outside(all, ','));      // The arguments follow.
     while (all.ends_with('&')) all.remove_suffix(1);  // fork_join() calls it where it lies.
     const auto trim = [&all] {                        // As in "bound<A<B> >".
         if (all.ends_with(' ')) all.remove_suffix(1);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,11 +19,15 @@
 
 namespace tool::inspect {
 
+// Whose code a frame is.
+enum class owner : std::uint8_t { program, libums, standard_library };
+
 struct source_frame {
     std::string function;  // Empty: not known.
     std::string file;
     int line = 0;
     bool is_inlined = false;
+    owner of = owner::program;
 };
 
 // One operation of a DWARF expression.
@@ -59,6 +64,11 @@ public:
     // Looked up once. Valid until the next call.
     [[nodiscard]] const std::vector<source_frame>& frames(address pc);
     [[nodiscard]] unwind_plan plan(address pc);
+    // The name of the function that begins at exactly this address; empty: none does.
+    [[nodiscard]] std::string beginning_at(address at);
+    // Where the lambda is written that the code at `run` calls for a fiber. Without a file: nothing
+    // tells.
+    [[nodiscard]] source_frame lambda_of(address run);
 
 private:
     using clock = std::chrono::steady_clock;
@@ -66,8 +76,9 @@ private:
         address begin, end, bias;
         std::string path;
     };
-    enum class question : std::uint32_t { function, frames, plan };
+    enum class question : std::uint32_t { function, frames, plan, beginning, lambda };
 
+    [[nodiscard]] const module* module_of(address at) const;
     [[nodiscard]] std::string in_module(address at) const;
     // The answer's bytes; empty: there is none.
     [[nodiscard]] std::string ask(question what, address at);
@@ -83,7 +94,11 @@ private:
     std::string complaint_;
 };
 
-// Removes the template's own words, so that the function remains that the fiber was made to call.
+// Removes the template's own words, so that the function remains that the fiber was made to call:
+// of a plain one, its type.
 [[nodiscard]] std::string start_function(std::string demangled);
+// The first `c` of a demangled name that is in no parentheses, braces or template arguments; npos:
+// there is none.
+[[nodiscard]] std::size_t find_outside(std::string_view name, char c);
 
 }  // namespace tool::inspect

@@ -99,7 +99,7 @@ std::int64_t day_ns() {
 }  // namespace
 
 sampler::sampler(const live_process& of, const layout& how, symbols& names)
-    : of_{of}, how_{how}, names_{names}, starts_{names}, by_{of, names} {}
+    : of_{of}, how_{how}, names_{names}, starts_{names, of}, by_{of, names} {}
 
 std::int64_t sampler::cpu_time() const {
     std::string line;
@@ -208,7 +208,7 @@ void sampler::find_threads() {
 }
 
 sampler::origin sampler::origin_of(const fiber_record& f) {
-    return {f.run, f.spawned_at, f.spawner, f.spawner == 0 && f.name == "main"};
+    return {starts_.key(f), f.spawned_at, f.spawner, f.spawner == 0 && f.name == "main"};
 }
 
 // Spawners may never be on a CPU, so they are looked at here.
@@ -235,6 +235,7 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
     address begin = 0;
     std::uint64_t id = 0;
     origin from;
+    address callable = 0;
     const std::int64_t stopped = of_.glimpse(tid, [&](const registers& now) {
         then = now;
         begin = now.value[registers::sp];
@@ -260,11 +261,12 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
         bytes.resize(used);
         if (fiber == 0) return;
         piece words[] = {{fiber + how_.value("fiber.id"), &id, 8, false},
-                         {fiber + how_.value("fiber.run"), &from.run, 8, false},
+                         {fiber + how_.value("fiber.run"), &from.start, 8, false},
+                         {fiber + how_.value("fiber.callable"), &callable, 8, false},
                          {fiber + how_.value("fiber.spawner"), &from.spawner, 8, false},
                          {fiber, &from.spawned_at, 8, false}};
         const bool has_place = how_.has("fiber.spawned_at");
-        if (has_place) words[3].at = fiber + how_.value("fiber.spawned_at");
+        if (has_place) words[4].at = fiber + how_.value("fiber.spawned_at");
         of_.read(words);
         if (!has_place) from.spawned_at = 0;
     });
@@ -277,6 +279,7 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
     key k;
     k.is_on_cpu = true;
     if (id != 0) {
+        from.start = starts_.key(from.start, callable);
         k.frames = spawners(origins_.try_emplace(id, from).first->second);
     } else if (carrier != 0) {
         k.frames.push_back(label("[scheduler]"));
@@ -297,7 +300,8 @@ void sampler::look_off_cpu(double ns) {
     std::vector<std::uint32_t> chosen;
     for (std::uint32_t i = 0; i < s.fibers.size(); ++i) {
         const fiber_record& f = s.fibers[i];
-        if (origins_.size() < origins_most) origins_.try_emplace(f.id, origin_of(f));
+        if (origins_.size() < origins_most && !origins_.contains(f.id))
+            origins_.try_emplace(f.id, origin_of(f));
         // The registers of a thread in a page fault would be known only after the fault.
         const bool is_off = f.state == fiber_state::parked || f.state == fiber_state::ready ||
                             (f.state == fiber_state::blocked && f.waits == wait::system_call);
@@ -315,7 +319,7 @@ void sampler::look_off_cpu(double ns) {
                           : f.waits == wait::system_call ? system_call_name(f.waits_in) + "()"
                                                          : name_of(f.waits);
         if (f.waits == wait::join && f.waits_by != nobody)
-            why = "end of " + without_arguments(starts_.of(s.fibers[f.waits_by].run));
+            why = "end of " + without_arguments(starts_.of(s.fibers[f.waits_by]).name);
         k.frames.push_back(label("[waits: " + why + "]"));
         sum& to = sum_of(std::move(k));
         to.ns += ns;
@@ -342,7 +346,8 @@ std::vector<std::uint32_t> sampler::spawners(const origin& of) {
             for (const std::uint32_t f : frames_of((*one)->spawned_at - 1))
                 if (!is_entry(frames_[f].function)) add(f);
         // The first fiber's function is often one that cannot be demangled.
-        std::string start = (*one)->is_main ? "main" : without_arguments(starts_.of((*one)->run));
+        std::string start =
+            (*one)->is_main ? "main" : without_arguments(starts_.of((*one)->start).name);
         add(label("[fiber " + (start.empty() ? "?" : start) + "]"));
     }
     return frames;

@@ -46,7 +46,7 @@ private:
 
     // What does not change while a fiber lives.
     struct origin {
-        address run = 0, spawned_at = 0;
+        address start = 0, spawned_at = 0;  // By start_names::key().
         std::uint64_t spawner = 0;
         bool is_main = false;  // The fiber in which ums::run() began.
     };
@@ -62,7 +62,7 @@ private:
         std::uint64_t count = 0;
     };
 
-    [[nodiscard]] static origin origin_of(const inspect::fiber_record& f);
+    [[nodiscard]] origin origin_of(const inspect::fiber_record& f);
     void find_threads();
     void learn_origins();
     void look_on_cpu();
