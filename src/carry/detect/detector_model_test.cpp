@@ -10,6 +10,7 @@
 #include <optional>
 #include <sched.h>
 #include <string>
+#include <string_view>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <system_error>
@@ -393,21 +394,27 @@ ums::tso::mutation_test in_histories() {
     for (ums::tso::program& p : programs) {
         p.histories = true;
         p.preemptions = std::min(p.preemptions, 3u);
+        // Of three strands one of which works twice there are too many otherwise.
+        if (std::string_view{p.name}.starts_with("call_off")) --p.preemptions;
     }
-    return {programs,
-            {
+    return {
+        programs,
+        {
 #include "detector_model_test.inc"
-            },
-            {{"monitor_detector::wake_sampler: exchange release to relaxed", looks_again},
-             {"monitor_detector::sleep: load acquire to relaxed", looks_again},
-             {"sentinel::run: store release to relaxed", raises},
-             {"sentinels::agent::end: store release to relaxed", only_wakes},
-             {"sentinels::agent::call: exchange seq_cst to acq_rel", stores_in_order},
-             {"sentinels::agent::watch_on: store seq_cst to release", stores_in_order},
-             {"sentinels::agent::sleep: store seq_cst to release", stores_in_order},
-             {"watch_list::observer::unpin: fetch_add release to relaxed", no_later_store},
-             {"watch_list::remove: load acquire to relaxed", no_later_store},
-             {"watch_list::observer::each: load acquire to relaxed", chunks}}};
+        },
+        {{"monitor_detector::leave_sleep: compare_exchange acq_rel to acquire", looks_again},
+         {"monitor_detector::see_to_sampler: compare_exchange acq_rel to acquire", looks_again},
+         {"monitor_detector::sleep: compare_exchange acquire to relaxed", looks_again},
+         {"monitor_detector::sleep: compare_exchange acquire on failure to relaxed", looks_again},
+         {"monitor_detector::sleep: load acquire to relaxed", looks_again},
+         {"sentinel::run: store release to relaxed", raises},
+         {"sentinels::agent::end: store release to relaxed", only_wakes},
+         {"sentinels::agent::call: exchange seq_cst to acq_rel", stores_in_order},
+         {"sentinels::agent::watch_on: store seq_cst to release", stores_in_order},
+         {"sentinels::agent::sleep: store seq_cst to release", stores_in_order},
+         {"watch_list::observer::unpin: fetch_add release to relaxed", no_later_store},
+         {"watch_list::remove: load acquire to relaxed", no_later_store},
+         {"watch_list::observer::each: load acquire to relaxed", chunks}}};
 }
 
 TEST(detector_model_test, nobody_looks_at_what_is_gone_or_sleeps_for_ever) {
