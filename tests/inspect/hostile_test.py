@@ -131,7 +131,7 @@ class HostileTest(unittest.TestCase):
         program, _ = self.start()
         into, out = os.pipe()
         fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
-        with subprocess.Popen([UMS, "stack", "--each", str(program.pid)], stdout=out, stderr=subprocess.PIPE,
+        with subprocess.Popen([UMS, "stack", "--each", "--whole", str(program.pid)], stdout=out, stderr=subprocess.PIPE,
                               text=True) as tool, os.fdopen(into, encoding="utf-8") as text:
             os.close(out)
             begun = os.read(into, 1).decode()
