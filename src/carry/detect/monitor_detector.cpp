@@ -49,7 +49,7 @@ std::string monitor_detector::start() {
 
 void monitor_detector::stop() noexcept {
     if (!sampler_.joinable()) return;
-    // relaxed: the fence orders it before the load in see_to_sampler().
+    // relaxed: the fence orders it before the load in leave_sleep().
     ends_.store(1, base::relaxed);
     base::full_fence();
     os::futex_wake(ends_.address());
@@ -179,8 +179,8 @@ void monitor_detector::run() noexcept {
         if (((is_still && was_still) || is_for_one) && !s.any_of_interest && s.next == os::never &&
             interval == longest) {
             // relaxed: sleep() publishes it.
-            is_quick_.store(found > slept || has_run_long_.exchange(0, base::relaxed) != 0 ? 1 : 0,
-                            base::relaxed);
+            const bool has_run_long = has_run_long_.exchange(0, base::relaxed) != 0;
+            is_quick_.store(found > slept || has_run_long ? 1 : 0, base::relaxed);
             is_for_one = sleep();
             // Something begins, so be quick again if there were blocks.
             const os::nanoseconds now = os::now();

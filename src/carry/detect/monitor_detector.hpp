@@ -16,9 +16,10 @@
 // next samples are 10 ms apart again, and the first one, too, is due only 10 ms after the nudge: a
 // processor that has nothing to run before calls it off. So what wakes up now and then, does a
 // little and never blocks, costs two system calls each time, and no wake-up of this thread. If
-// fibers wait there meanwhile, or a deadline is near, the look comes after 100 us (hurry()). It is
-// not called off after a run of more than a millisecond, which may have been a block; the next
-// nudge after such a run wakes at once. Nor is it where none was taken for a second.
+// fibers wait there when it begins, or a deadline is near, or one is made ready beside an idle
+// processor, the look comes after 100 us (hurry()). It is not called off after a run of more than a
+// millisecond, which may have been a block; the next nudge after such a run wakes at once. Nor is
+// it where none was taken for a second.
 //
 // Rejected: Go's way of fifty samples of 20 us, then doubling, because after 25 ms each block takes
 // 10 ms.

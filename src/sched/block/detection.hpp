@@ -34,7 +34,7 @@ struct detection {
     static void rests(std::uint64_t look) noexcept {
         if (look != 0) by->call_off(look);
     }
-    // It has made a fiber ready, and runs on.
+    // It runs on, and something waits for it.
     static void keeps_waiting(std::uint64_t look) noexcept {
         if (look != 0) by->hurry(look);
     }

@@ -155,7 +155,7 @@ UMS_ALWAYS_INLINE void carrier::give_to_relief() noexcept {
 
 // What waits here would wait until the look that was put off.
 [[gnu::cold]] void carrier::hurry_look(const processor& p) noexcept {
-    if (p.looks_stranded() || p.next_deadline() < os::now() + carry::detector::put_off)
+    if (p.looks_wanted() || p.next_deadline() < os::now() + carry::detector::put_off)
         detection::keeps_waiting(std::exchange(detectors_look, 0));
 }
 
