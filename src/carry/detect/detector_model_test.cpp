@@ -27,7 +27,8 @@
 
 namespace ums::modelled_os {
 
-// An alarm that is set may come at once, because nobody knows how long an instruction takes.
+// An alarm that is set may come at once, because nobody knows how long an instruction takes. The
+// kernel's lock orders those that set it or call it off.
 class alarm {
 public:
     void begin() noexcept { timer_ = 1; }
@@ -40,10 +41,10 @@ public:
     void set(os::nanoseconds in) noexcept {
         if (in == too_late) return;
         if (has_one_user) static_cast<void>(static_cast<int>(timer_));
-        is_due_.store(1, modelled_base::release);
+        is_due_.exchange(1, modelled_base::acq_rel);
         futex_wake(is_due_.address());
     }
-    void call_off() noexcept { is_due_.store(0, modelled_base::relaxed); }
+    void call_off() noexcept { is_due_.exchange(0, modelled_base::acq_rel); }
 
     // What is set for this time does not come.
     static inline os::nanoseconds too_late = -1;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,15 +73,17 @@ struct machine {
         struct copy {
             std::uint64_t number, what, argument, other;
         };
-        std::vector<copy> all;
+        // No memory of its own: an execution that is cut off leaves the strand's stack as it is.
+        std::array<copy, capacity> all{};
+        std::size_t n = 0;
         const std::uint64_t count = ring.count.load(base::acquire);
         for (std::uint64_t i = count > capacity ? count - capacity : 0; i < count; ++i) {
             const trace_record& r = records[i % capacity];
-            all.push_back({i, r.what.load(base::acquire), r.argument.load(base::acquire),
-                           r.other.load(base::acquire)});
+            all[n++] = {i, r.what.load(base::acquire), r.argument.load(base::acquire),
+                        r.other.load(base::acquire)};
         }
         const std::uint64_t after = ring.count.load(base::acquire);
-        for (const copy& c : all) {
+        for (const copy& c : std::span{all}.first(n)) {
             if (c.number + capacity < after + 1) continue;  // It may have been overwritten.
             if (c.what != (15ull << 56 | c.number) || c.argument != 10 + c.number ||
                 c.other != 20 + c.number)
