@@ -353,6 +353,7 @@ constexpr const char* is_a_fence = "a read-modify-write is a fence on x86, whate
 constexpr const char* raises = "a stop that raises a sentinel is not modelled";
 constexpr const char* only_wakes = "the other store to the word publishes; this one only wakes";
 constexpr const char* chunks = "a chunk that is being made is not modelled";
+constexpr const char* has_fence = "a fence has published the alarm; it is for ThreadSanitizer";
 constexpr const char* looks_again = "the sampler sleeps again, and looks after a heavy fence";
 constexpr const char* no_later_store = "the machine reads no store that is executed later";
 constexpr const char* stores_in_order = "the machine executes the stores of a word in their order";
@@ -365,6 +366,7 @@ ums::tso::mutation_test all() {
             {
                 {"a_sentinel_calls_a_sleeper",
                  "only a stop takes the word from `watching` otherwise, and then the agent ends"},
+                {"monitor_detector::sleep: store release", has_fence},
                 {"monitor_detector::sleep: load acquire", loads_in_order},
                 {"monitor_detector::sleep: compare_exchange acquire", is_a_fence},
                 {"monitor_detector::sleep: compare_exchange acquire on failure", loads_in_order},

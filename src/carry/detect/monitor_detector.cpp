@@ -140,9 +140,9 @@ void monitor_detector::hurry(std::uint64_t look) noexcept {
 // Returns whether it was woken for one short run at most, as far as anybody knows.
 bool monitor_detector::sleep() noexcept {
     sentinels_.let_sleep();
-    // relaxed: run() has published the alarm, and the fence orders this, and the count, before the
-    // look.
-    sleep_.store(with(sleep_.load(base::relaxed), asleep), base::relaxed);
+    // The fence orders this, and the count, before the look. Release, though the fence in run() has
+    // published the alarm, because ThreadSanitizer knows no fences.
+    sleep_.store(with(sleep_.load(base::relaxed), asleep), base::release);
     sleeps_.fetch_add(1, base::relaxed);
     os::heavy_fence();
     // relaxed: as above.
