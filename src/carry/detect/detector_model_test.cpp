@@ -408,6 +408,7 @@ ums::tso::mutation_test in_histories() {
          {"monitor_detector::see_to_sampler: compare_exchange acq_rel to acquire", looks_again},
          {"monitor_detector::sleep: compare_exchange acquire to relaxed", looks_again},
          {"monitor_detector::sleep: compare_exchange acquire on failure to relaxed", looks_again},
+         {"monitor_detector::sleep: store release to relaxed", has_fence},
          {"monitor_detector::sleep: load acquire to relaxed", looks_again},
          {"sentinel::run: store release to relaxed", raises},
          {"sentinels::agent::end: store release to relaxed", only_wakes},
