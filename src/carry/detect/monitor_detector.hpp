@@ -109,7 +109,7 @@ private:
     base::atomic<std::uint64_t> sleep_;
     os::alarm alarm_;
     base::atomic<std::uint32_t> has_begun_;     // So has the alarm.
-    base::atomic<std::uint32_t> is_quick_;      // Blocks were found before this sleep.
+    base::atomic<std::uint32_t> is_quick_;      // The next nudge wakes it at once.
     base::atomic<os::nanoseconds> alarmed_at_;  // When it was last nudged in its sleep.
     base::atomic<os::nanoseconds> sampled_at_;
     base::atomic<std::uint32_t> has_run_long_;  // Since the last sleep began.

@@ -3,9 +3,8 @@
 
 // os/thread/alarm.hpp: the sleep of one kernel thread, which others end at once or after a time.
 //
-// A wake-up that may turn out to be needless costs a system call of the thread that sets the alarm,
-// and one more to call it off; the sleeping thread does not notice. A futex has only the sleeper's
-// own limit.
+// A thread sets an alarm for later by one system call and calls it off by another, and the sleeper
+// does not notice. With a futex only the sleeper itself can set a limit.
 //
 // It is a timer whose signal the sleeper takes with sigtimedwait(2), so it needs no handler and no
 // descriptor. The signal is the one that the C library cancels threads by, and sends to nobody
@@ -15,7 +14,8 @@
 // of it.
 //
 // Lifetime:  the thread that sleeps calls begin() first, and another one end() after it has ended.
-// Threads:   all the others may be called by any thread that is ordered after begin(), at once.
+// Threads:   ring(), set() and call_off() may be called by several threads at the same time, each
+//            ordered after begin(); sleep() by the sleeper alone.
 // Errors:    if the kernel refuses such a timer, the sleep is a futex's, and each alarm is for now.
 
 #include <cstdint>

@@ -81,7 +81,7 @@ TEST_P(alarm_test, one_that_was_called_off_can_be_set_again) {
 
 INSTANTIATE_TEST_SUITE_P(ways, alarm_test, testing::Range(0, 5));
 
-// A program's own signals are not taken from it, whoever waits for them.
+// The sleeper takes none of the program's own signals.
 TEST(alarm_signal_test, the_programs_signals_go_where_they_went) {
     static std::atomic<int> came;
     came = 0;

@@ -26,7 +26,7 @@ public:
     [[nodiscard]] int cpu() const noexcept override { return seat_.cpu.get(); }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return seat_.turns.get(); }
     bool on_block(const carry::notice& what) noexcept override;
-    // A scheduler is told of a block, so it has always somebody who waits.
+    // The scheduler waits to be told of each block.
     [[nodiscard]] bool is_urgent() const noexcept override { return true; }
 
 private:
