@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <iterator>
 
 namespace tool {
 
@@ -26,6 +27,17 @@ const cell* find(const setting& group, const std::string& runtime) {
 
 bool is_ours(std::string_view runtime) { return runtime.starts_with("ums"); }
 
+// Those for which ours() holds first, otherwise in their order. Not by std::stable_partition(): clang
+// calls what it uses of the library deprecated.
+template <class T, class Ours>
+std::vector<T> ours_first(const std::vector<T>& all, Ours ours) {
+    std::vector<T> ordered;
+    for (const bool want : {true, false})
+        std::copy_if(all.begin(), all.end(), std::back_inserter(ordered),
+                     [&](const T& one) { return ours(one) == want; });
+    return ordered;
+}
+
 // Those of libums first, otherwise in the order of the plan.
 std::vector<std::string> runtimes_of(const result& got, const filter& which) {
     std::vector<std::string> runtimes;
@@ -34,17 +46,14 @@ std::vector<std::string> runtimes_of(const result& got, const filter& which) {
             if (which(one) &&
                 std::find(runtimes.begin(), runtimes.end(), one.runtime) == runtimes.end())
                 runtimes.push_back(one.runtime);
-    std::stable_partition(runtimes.begin(), runtimes.end(), is_ours);
-    return runtimes;
+    return ours_first(runtimes, is_ours);
 }
 
 // The cells of a setting, those of libums first.
 std::vector<const cell*> in_order(const setting& group) {
     std::vector<const cell*> cells;
     for (const auto& one : group) cells.push_back(&one);
-    std::stable_partition(cells.begin(), cells.end(),
-                          [](const cell* one) { return is_ours(one->runtime); });
-    return cells;
+    return ours_first(cells, [](const cell* one) { return is_ours(one->runtime); });
 }
 
 template <class Use>
