@@ -27,8 +27,8 @@ const cell* find(const setting& group, const std::string& runtime) {
 
 bool is_ours(std::string_view runtime) { return runtime.starts_with("ums"); }
 
-// Those for which ours() holds first, otherwise in their order. Not by std::stable_partition(): clang
-// calls what it uses of the library deprecated.
+// Those for which ours() holds first, otherwise in their order. Not by std::stable_partition():
+// clang calls what it uses of the library deprecated.
 template <class T, class Ours>
 std::vector<T> ours_first(const std::vector<T>& all, Ours ours) {
     std::vector<T> ordered;
