@@ -112,12 +112,16 @@ void search::stop_searching(processor& p) noexcept {
     if (!last || seen.idle == 0) return;
     // A producer may have woken no processor because it saw this searcher. Its work is visible
     // after the fence; if no processor but this one runs, the only producers are those that use a
-    // read-modify-write.
+    // read-modify-write, or a policy's queue and a fence (cluster::wake_for_work()).
     // One that was removed, and searches for the last time, is not counted any more.
     const unsigned active = home.active();
     const bool others = active + (p.index() >= active ? 1 : 0) > seen.idle + seen.searching + 1;
-    if (others) os::heavy_fence();
-    if ((others && home.looks_busy(p)) || !home.shared_inbox.empty() || home.carriers.has_stopped())
+    if (others)
+        os::heavy_fence();
+    else if (p.has_policy())
+        base::full_fence();
+    if (((others || p.has_policy()) && home.looks_busy(p)) || !home.shared_inbox.empty() ||
+        home.carriers.has_stopped())
         p.wake_one();
     else if (p.looks_busy())
         p.offer_rest();

@@ -22,6 +22,7 @@
 #include "support/variant.hpp"
 #include "ums/cluster.hpp"
 #include "ums/run.hpp"
+#include "ums/semaphore.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -181,6 +182,40 @@ TEST_P(search_test, fibers_unparked_from_outside_meet) {
     }
     for (fiber& f : all) f.join();
     EXPECT_EQ(here, rounds * processors);
+}
+
+// A thread that makes several ready wakes one processor, which finds nobody running besides itself:
+// it is the one to tell the next, of a policy's queue, too.
+TEST_P(search_test, fibers_that_a_policy_gets_at_once_meet) {
+    ums::options how = options();
+    how.policy = ums::policy_kind::global_fifo;
+    // Nobody else tells them: no time slices, no look at whether all stand still.
+    how.block = ums::block_detection::off;
+    how.deadlock = ums::deadlock_check::off;
+    ums::runtime started{how};
+    const unsigned processors = ums::cluster::standard().processors();
+    const unsigned meetings = static_cast<unsigned>(rounds) / 4;
+    std::atomic<const ums::sched::cluster*> home = nullptr;
+    std::atomic<unsigned> here = 0;
+    ums::counting_semaphore<> go{0};
+    std::vector<fiber> all;
+    for (unsigned n = 0; n < processors; ++n)
+        all.emplace_back([&] {
+            home = ums::sched::here{}.self->home_cluster.get();
+            for (unsigned i = 0; i < meetings; ++i) {
+                go.acquire();
+                ++here;
+                compute_until([&] { return here >= (i + 1) * processors; });
+            }
+        });
+    for (unsigned i = 0; i < meetings; ++i) {
+        compute_until([&] {
+            return here == i * processors && home != nullptr &&
+                   home.load()->idle.look().idle == processors;
+        });
+        go.release(processors);
+    }
+    for (fiber& f : all) f.join();
 }
 
 // --- deadlines ---

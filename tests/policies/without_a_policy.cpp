@@ -2,6 +2,6 @@
 
 // For `ums check-policy`: a function that makes no policy.
 
-#include <stddef.h>
+#include "ums/policy.hpp"
 
-void* ums_policy_make(void) { return NULL; }
+extern "C" ums::policy* ums_policy_make() { return nullptr; }
