@@ -2,6 +2,7 @@
 // variants: mprotect p1 nosync
 #include "sched/life/spawn.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -121,7 +122,7 @@ TEST_F(spawn_test, a_loop_goes_on_without_stacks) {
         std::vector<fiber> before = spawn_until_refused(10);
         refuse_guards(1);
         std::vector<fiber> made = spawn_until_refused(5'000);
-        int calls = 0;
+        std::atomic<int> calls = 0;
         EXPECT_THROW(fork_join([&] { ++calls; }, [&] { ++calls; }), std::system_error);
         EXPECT_EQ(calls, 0);
         parallel_for(0, 100, 1, [&](int) { ++calls; });

@@ -156,7 +156,7 @@ UMS_ALWAYS_INLINE void carrier::give_to_relief() noexcept {
 // What waits here would wait until the look that was put off.
 [[gnu::cold]] void carrier::hurry_look(const processor& p) noexcept {
     if (p.looks_wanted() || p.next_deadline() < os::now() + carry::detector::put_off)
-        detection::keeps_waiting(std::exchange(detectors_look, 0));
+        detection::keeps_waiting(take_look());
 }
 
 // Inside. Inlined: as retire().
@@ -166,8 +166,9 @@ UMS_ALWAYS_INLINE void carrier::run_on(fiber* f) noexcept {
         if (f == nullptr) f = search::find(*p, *this);
         if (f == nullptr) return retire();
         running.set(f);
-        detectors_look = detection::runs();
-        if (detectors_look != 0) [[unlikely]]
+        const std::uint64_t look = detection::runs();
+        detectors_look.set(look);
+        if (look != 0) [[unlikely]]
             hurry_look(*p);
         arch::start_switch(loop_shadow, f->shadow);
         // The trace shows that a fiber runs when it is switched to, and not again when it comes

@@ -97,7 +97,12 @@ struct carrier : carrier_core {
     // does not. Its thread's, as what the detector said about that.
     base::owned<os::nanoseconds> in_lock_since;
     int looked_away = -1;
-    std::uint64_t detectors_look = 0;  // What detection::runs() returned.
+    base::owned<std::uint64_t> detectors_look;  // What detection::runs() returned. Its thread's.
+    [[nodiscard]] std::uint64_t take_look() noexcept {
+        const std::uint64_t look = detectors_look.get();
+        detectors_look.set(0);
+        return look;
+    }
 
     // Called by its thread: from now on it waits to be given a processor, and is no spare.
     void stand_by() noexcept {

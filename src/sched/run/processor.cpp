@@ -285,7 +285,7 @@ void processor::help_wanted(bool at_once) noexcept {
     else if (is_watched)
         search::ask_watcher(home_);
     else
-        detection::keeps_waiting(std::exchange(this_carrier()->detectors_look, 0));
+        detection::keeps_waiting(this_carrier()->take_look());
 }
 
 // For its holder, inside or just after leave(). Where another carrier has it by then, true: a

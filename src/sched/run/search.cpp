@@ -86,7 +86,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         if (others_run(home)) os::heavy_fence();
         rescue = needed::none;
         if (!must_look_again(p)) {
-            detection::rests(std::exchange(c.detectors_look, 0));
+            detection::rests(c.take_look());
             rescue = wait(p);
         }
         home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.

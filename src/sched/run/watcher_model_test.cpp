@@ -169,12 +169,12 @@ struct carrier {
     int race = 0;
     void leave(int) noexcept { ownership.word.release(); }
     bool enter() noexcept { return ownership.word.acquire(), true; }
-    std::uint64_t detectors_look = 0;
+    std::uint64_t take_look() noexcept { return 0; }
 };
 
 // The detector has a model of its own: here it looks at nothing.
 struct looks {
-    std::uint64_t detectors_look = 0;
+    std::uint64_t take_look() noexcept { return 0; }
 };
 inline looks* this_carrier() noexcept {
     static looks none;
