@@ -467,9 +467,10 @@ class Builder:
 
 
 def is_endless(block, flags):
-    """Where fibers are not stopped, an endless loop is not preempted: docs/hand-off.md, Under sanitizers."""
+    """Where fibers are not stopped, an endless loop is neither preempted nor paused: docs/hand-off.md."""
     checks = ",".join(f.partition("=")[2] for f in flags if f.startswith("-fsanitize=")).split(",")
-    return "time_slice_us" in block.code and not {"address", "thread"}.isdisjoint(checks)
+    is_stopped = "time_slice_us" in block.code or ".pause()" in block.code
+    return is_stopped and not {"address", "thread"}.isdisjoint(checks)
 
 
 def run(block, command):

@@ -98,6 +98,12 @@ static void drains(int fd) {
     free(room);
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+
 /* --- What the cases are made of --------------------------------------------------------------- */
 
 static void pair(int ends[2]) { must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0); }
@@ -176,7 +182,9 @@ static void read_errors(void) {
     SHOW(read(two[1], b, 1));
     SHOW(read(two[0], b, 0));
     close_both(two);
+#ifndef UNDER_TSAN /* It takes a file that another thread has there meanwhile for the closed one. */
     SHOW(read(two[0], b, 1));
+#endif
     close(folder);
 }
 

@@ -191,8 +191,8 @@ void run_under(ums::policy_kind policy, const ums::fiber_options& caller, F f) {
 // It would wait for less urgent ones, and through its join() so would the caller.
 TEST_F(fork_join_test, a_functions_fiber_is_as_urgent_as_the_caller) {
     run_under(ums::policy_kind::priority, {.priority = 3}, [] {
-        int turns = 0;
-        bool is_over = false;
+        std::atomic<int> turns = 0;
+        std::atomic<bool> is_over = false;
         ums::fiber rival{{.priority = 1}, [&] {
                              while (!is_over) {
                                  ++turns;
@@ -230,7 +230,7 @@ TEST_F(fork_join_test, a_functions_fiber_is_due_when_the_caller_is) {
     const auto due = ums::deadline_after(hours{2});
     run_under(ums::policy_kind::earliest_deadline_first, {.deadline = due}, [] {
         fork_each_way([] {
-            bool has_run = false;
+            std::atomic<bool> has_run = false;
             ums::fiber rival{{.deadline = ums::deadline_after(hours{1})}, [&] { has_run = true; }};
             this_fiber::yield();
             EXPECT_TRUE(has_run);

@@ -74,8 +74,8 @@ THREAD_CASE(thread_each_spins_for_the_one_started_after_it) {
 
 THREAD_CASE(thread_some_spin_while_others_compute) {
     std::atomic<int> finished{0};
-    volatile double sink = 1;
     start_and_join(6, [&](int i) {
+        [[maybe_unused]] volatile double sink = 1;
         if (i % 2 == 0)
             for (int k = 0; k < 1'000'000; ++k) sink = 1.0 + k;
         ++finished;

@@ -104,14 +104,15 @@ void detection::lock_sleep_begins() noexcept {
     if (!is_on()) return;
     carrier& c = *this_carrier();
     c.in_lock_since.set(os::now());
-    c.looked_away = by->look_away();
+    c.looked_away.set(by->look_away());
 }
 
 void detection::lock_sleep_has_ended() noexcept {
     if (!is_on()) return;
     carrier& c = *this_carrier();
     c.in_lock_since.set(0);
-    by->watch_again(std::exchange(c.looked_away, -1));
+    by->watch_again(c.looked_away.get());
+    c.looked_away.set(-1);
     by->nudge();  // The monitor may have seen neither that it sleeps nor that it runs.
 }
 

@@ -82,6 +82,7 @@ void carrier::run() noexcept {
     while (pool.wait_for_processor(*this)) {
         wake_place.end();
         if (proc.get() == nullptr) continue;  // The processor was put back.
+        arch::happens_before(this);           // And after the processor was made.
         follow_processor();
         run_fibers();
     }

@@ -96,7 +96,7 @@ struct carrier : carrier_core {
     // Its thread sleeps in a lock of the runtime's since then (sched/block/detection.cpp); 0: it
     // does not. Its thread's, as what the detector said about that.
     base::owned<os::nanoseconds> in_lock_since;
-    int looked_away = -1;
+    base::owned<int> looked_away{-1};
     base::owned<std::uint64_t> detectors_look;  // What detection::runs() returned. Its thread's.
     [[nodiscard]] std::uint64_t take_look() noexcept {
         const std::uint64_t look = detectors_look.get();
