@@ -269,8 +269,10 @@ search::needed search::wait(processor& p) noexcept {
         // by a processor that did not ask because it saw this searcher. That is visible here: it
         // came before this one joined the idle set, and a fence followed. And one that rests is to
         // know that nothing runs any more, for what it does then (unused_pages::look()).
-        // relaxed: what is missed here asks for itself.
-        const std::uint32_t watching = home.watching.load(base::relaxed);
+        // seq_cst: without others that run no fence followed. The watcher stores the word, executes
+        // a fence, then reads the set. If it missed join(), a sequentially consistent
+        // read-modify-write, then its fence comes before that, and before this load.
+        const std::uint32_t watching = home.watching.load(base::seq_cst);
         if (others_run(home) ? watching == cluster::off || any_waits(home)
                              : watching == cluster::rests)
             ask_watcher(home);

@@ -481,17 +481,23 @@ struct machine {
     // program.
     [[nodiscard]] std::string verdict(model& of, std::size_t strands) {
         std::array<bool, 3> sleeps{};
-        bool any_sleeps = false;
+        bool any_sleeps = false, sleeps_all = true;
         for (unsigned i = 0, n = 0; i < home.size(); ++i) {
             if (!has_program[i]) continue;
             sleeps[i] = !of.is_done(n);
             any_sleeps |= sleeps[i];
+            sleeps_all &= sleeps[i];
             ends_at[i] = of.sleeps_for_a_time(n++) ? of.at(processors[i].until) : never;
         }
         for (std::size_t n = 0; n < strands; ++n)
             if (n >= programs && !of.is_done(n)) return "one waits for ever";
         if (!any_sleeps) return "";
         if (!home.shared_inbox.looks_empty()) return "what came from outside is left";
+        // All but those that compute for ever sleep. What rests looks for nothing else then, see
+        // unused_pages::look().
+        if (programs == home.size() && sleeps_all && home.needs_watcher() &&
+            home.watching.load(base::relaxed) == cluster::rests)
+            return "one rests and is not told that nothing runs";
         const processor* const watcher = home.watcher.load(base::relaxed);
         const bool looks = watcher != nullptr && ends_at[watcher->index()] != never;
         for (unsigned i = 0; i < home.size(); ++i) {
@@ -566,6 +572,7 @@ ums::tso::program with(const char* name, options how = {}) {
 std::vector<ums::tso::program> programs() {
     return {
         with("b,e", {.preemptions = 2}),
+        with("e,e"),
         with("-,e", {.is_filled = true}),
         with("-,e d", {.is_lazy = true, .is_filled = true}),
         with("-,e s"),
