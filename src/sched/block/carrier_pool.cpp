@@ -240,7 +240,7 @@ bool carrier_pool::make_spares() noexcept {
 void carrier_pool::push_wanting(carrier& c) noexcept {
     if (!c.is_wanting) {
         c.is_wanting = true;
-        base::chain::push_front(wanting_, c, &carrier::next_wanting);
+        base::chain::push_back(wanting_, c, &carrier::next_wanting);
         ++wanting_count_;
     }
     const std::uint64_t seen = c.activity();
@@ -314,7 +314,8 @@ bool carrier_pool::serve_wanting(carrier& self) noexcept {
     std::uint64_t seen;
     do {
         seen = wants_;
-        // A carrier that is refused a permit comes back into the list.
+        // A carrier that is refused a permit comes back to the end of the list, so that the spare
+        // looks at each.
         for (unsigned n = wanting_count_; n != 0; --n) {
             carrier* blocked = pop_wanting();
             if (blocked == nullptr) break;
