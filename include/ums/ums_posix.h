@@ -22,7 +22,8 @@
  * Descriptors: those made by these names have the lasting registration of ums_adopt(). So only
  *            these names may close them or put another file under their number, unless ums_forget()
  *            comes first. Others may be used, too; each wait for them costs some system calls more.
- * Signals:   a handler that runs on a fiber may call write() and send() where they need not wait.
+ * Signals:   a handler that runs on a fiber may call write() and send() where they need not wait,
+ *            and close().
  *
  * Differences from POSIX:
  * - A signal does not end the wait of a fiber: no EINTR. It ends that of a plain thread, as main()
@@ -33,6 +34,7 @@
  *   connect() of a socket from elsewhere, and functions that have no name here, such as
  *   epoll_wait(), flock(), fgets() and gethostbyname().
  * - recv() may return less than SO_RCVLOWAT says.
+ * - vfork() is fork(): the child has memory of its own.
  */
 
 #ifdef UMS_IO_NAMES

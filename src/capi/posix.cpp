@@ -15,8 +15,9 @@
 //   faster, it blocks and is handed off.
 //
 // A handler of a signal may run on a fiber, anywhere. What it may call, write() and send() that
-// need not wait, takes no lock here. That is why the ends of pipes made here do not know each other
-// (descriptor::pair_up()): a write would wake fibers.
+// need not wait, and close(), takes no lock here that the handler's thread may hold. That is why
+// the ends of pipes made here do not know each other (descriptor::pair_up()): a write would wake
+// fibers.
 
 #include "ums/ums_posix.h"
 
@@ -32,6 +33,7 @@
 #include "capi/io_result.hpp"
 #include "capi/posix_errno.hpp"
 #include "io/wait/operation.hpp"
+#include "os/thread_slot.hpp"
 #include "sched/run/here.hpp"
 #include "ums/io.hpp"
 #include "ums/this_fiber.hpp"
@@ -46,6 +48,14 @@ namespace {
 
 bool on_thread() noexcept { return sched::here{}.self == nullptr; }
 
+// Whether the caller may be a handler of a signal that came while its thread was in libums, and may
+// hold a lock.
+bool has_interrupted_libums() noexcept {
+    const sched::here at;
+    if (at.on == nullptr) return os::plain_sections() != 0;
+    return at.self == nullptr || at.on->ownership.is_inside() || at.on->no_stops.get() != 0;
+}
+
 // Calls that never wait, whatever the descriptor is.
 constexpr int without_wait = MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
 
@@ -56,13 +66,15 @@ deadline after(std::int64_t seconds, std::int64_t ns) noexcept {
 // How long a call may wait, as its descriptor says.
 struct patience {
     bool is_none = false;
+    bool is_nonblocking = false;
     deadline until = deadline::max();
 
     patience(int fd, side s) noexcept {
         const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
         const int other_side = s == side::in ? O_WRONLY : O_RDONLY;
         // An error is the call's to return.
-        is_none = flags < 0 || (flags & O_NONBLOCK) != 0 || (flags & O_ACCMODE) == other_side;
+        is_nonblocking = flags >= 0 && (flags & O_NONBLOCK) != 0;
+        is_none = flags < 0 || is_nonblocking || (flags & O_ACCMODE) == other_side;
         timeval limit{};
         socklen_t bytes = sizeof limit;
         const int name = s == side::in ? SO_RCVTIMEO : SO_SNDTIMEO;
@@ -76,12 +88,13 @@ struct patience {
     }
 };
 
-// The limits of an attempt: a stop that was requested. No socket has the error that it gives.
+// The limits of an attempt: a stop that was requested before. No socket has the error that it
+// gives.
 const limits& at_once() {
     struct refusal {
         std::stop_source source;
         std::stop_token token = source.get_token();
-        limits none{token};
+        limits none{deadline::min(), token};
         refusal() { source.request_stop(); }
     };
     static const refusal* const made = new refusal;  // Never destroyed: fibers outlive exit().
@@ -123,9 +136,11 @@ long transfer(int fd, side s, bool attempt, Operation operation, Native native) 
     const descriptor* const d = kept_one(fd);
     if (d == nullptr) return once_ready(fd, s, native);
     long n = -ECANCELED;
-    if (attempt && d->may_be_ready(s)) n = to_c(operation(at_once()));
+    const bool tries = attempt && d->may_be_ready(s);
+    if (tries) n = to_c(operation(at_once()));
     if (n == -ECANCELED) {
         const patience wait{fd, s};
+        if (tries && wait.is_nonblocking) return -EAGAIN;
         if (wait.is_none) return native();
         n = to_c(operation(limits{wait.until}));
         if (wait.is_over(n)) return -EAGAIN;
@@ -134,10 +149,13 @@ long transfer(int fd, side s, bool attempt, Operation operation, Native native) 
     return n == -EPIPE && s == side::out ? native() : n;
 }
 
-// Receives. MSG_WAITALL: an attempt might return a part.
+// Receives. MSG_WAITALL: an attempt might return a part, and with MSG_PEEK only the kernel can wait
+// for the rest.
 template <class Operation, class Native>
 ssize_t receive(int fd, int flags, Operation operation, Native native) {
     if (on_thread() || (flags & without_wait) != 0) return in_errno(native());
+    constexpr int by_kernel = MSG_WAITALL | MSG_PEEK;
+    if ((flags & by_kernel) == by_kernel) return in_errno(once_ready(fd, side::in, native));
     return in_errno(transfer(fd, side::in, (flags & MSG_WAITALL) == 0, operation, native));
 }
 
@@ -312,12 +330,11 @@ ssize_t ums_posix_recvfrom(int fd, void* into, size_t bytes, int flags, sockaddr
 }
 
 ssize_t ums_posix_recvmsg(int fd, msghdr* message, int flags) {
-    const auto native = [=] { return from_errno(::recvmsg(fd, message, flags)); };
-    // io::recvmsg() does not wait for all.
-    if ((flags & MSG_WAITALL) != 0 && (flags & without_wait) == 0 && !on_thread())
-        return in_errno(once_ready(fd, side::in, native));
+    // io::recvmsg() does not wait for all, either.
+    const int how = (flags & MSG_WAITALL) != 0 ? flags | MSG_PEEK : flags;
     return receive(
-        fd, flags, [=](const limits& l) { return io::recvmsg(fd, message, flags, l); }, native);
+        fd, how, [=](const limits& l) { return io::recvmsg(fd, message, flags, l); },
+        [=] { return from_errno(::recvmsg(fd, message, flags)); });
 }
 
 ssize_t ums_posix_send(int fd, const void* from, size_t bytes, int flags) {
@@ -350,8 +367,6 @@ int ums_posix_connect(int fd, const sockaddr* to, socklen_t to_bytes) {
     const patience wait{fd, side::out};
     if (wait.is_none) return native();
     const long r = to_c(io::connect(fd, to, to_bytes, limits{wait.until}));
-    // The kernel ends a connect() that did not block at the next one; the one after that fails.
-    if (r == 0 && (d->known_traits() & descriptor::tcp) != 0) native();
     return static_cast<int>(in_errno(wait.is_over(r) ? -EINPROGRESS : r));
 }
 
@@ -400,7 +415,11 @@ int ums_posix_pselect(int count, fd_set* in, fd_set* out, fd_set* except, const 
 
 // --- Descriptors ---
 
-int ums_posix_close(int fd) { return static_cast<int>(in_errno(to_c(io::close(fd)))); }
+int ums_posix_close(int fd) {
+    // The number's next maker takes back what libums has of it (descriptor::adopt()).
+    if (has_interrupted_libums()) return ::close(fd);
+    return static_cast<int>(in_errno(to_c(io::close(fd))));
+}
 
 int ums_posix_dup(int fd) { return keep_as(::dup(fd), fd); }
 

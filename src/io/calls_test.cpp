@@ -23,9 +23,11 @@
 
 #include "io/sigpipe.hpp"
 #include "os/io_calls.hpp"
+#include "os/no_stop.hpp"
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "ums/ums.hpp"
+#include "ums/ums_posix.h"
 
 namespace {
 
@@ -313,6 +315,55 @@ TEST_F(calls_test, a_short_read_is_followed_by_a_wait) {
             EXPECT_LE(calls.of({SYS_read, SYS_recvmsg}), most) << w.name;
         }
         close_all(ways);
+    });
+}
+
+// By POSIX's name, on a socket that the program has made non-blocking.
+TEST_F(calls_test, a_receive_that_finds_nothing_is_made_once) {
+    run({.processors = 1}, [] {
+        int ends[2];
+        ASSERT_EQ(ums_posix_socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+        char c;
+        {
+            const counted_calls calls;
+            EXPECT_EQ(ums_posix_recv(ends[0], &c, 1, 0), -1);
+            EXPECT_EQ(*ums_errno_location(), EAGAIN);
+            EXPECT_EQ(calls.of({SYS_recvfrom, SYS_recvmsg}), 1);
+            EXPECT_EQ(calls.of({SYS_fcntl}), 1);
+            EXPECT_EQ(calls.all(), 2);
+        }
+        ASSERT_EQ(ums_posix_write(ends[1], "x", 1), 1);
+        EXPECT_EQ(ums_posix_recv(ends[0], &c, 1, 0), 1);
+        for (const int end : ends) EXPECT_EQ(ums_posix_close(end), 0);
+    });
+}
+
+// As in a handler of a signal that came while libums held one of its locks.
+TEST_F(calls_test, a_close_inside_of_libums_leaves_the_rest_to_the_next_maker) {
+    run({.processors = 1}, [] {
+        int ends[2];
+        ASSERT_EQ(ums_posix_pipe(ends), 0);
+        char c;
+        const auto pass_one = [&] {
+            fiber reader{[&] { EXPECT_EQ(ums_posix_read(ends[0], &c, 1), 1); }};
+            this_fiber::yield();
+            EXPECT_EQ(ums_posix_write(ends[1], "x", 1), 1);
+            reader.join();
+        };
+        pass_one();
+        {
+            const os::no_stop as_with_a_lock;
+            const counted_calls calls;
+            for (const int end : ends) EXPECT_EQ(ums_posix_close(end), 0);
+            EXPECT_EQ(calls.all(), 0);  // Nothing but the C library's.
+            EXPECT_EQ(ums_posix_close(ends[0]), -1);
+            EXPECT_EQ(*ums_errno_location(), EBADF);
+        }
+        const int first = ends[0];
+        ASSERT_EQ(ums_posix_pipe(ends), 0);
+        EXPECT_EQ(ends[0], first);
+        pass_one();
+        for (const int end : ends) EXPECT_EQ(ums_posix_close(end), 0);
     });
 }
 

@@ -307,6 +307,13 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
     if (r != -EINPROGRESS && r != -EALREADY && r != -EINTR) return result<void>::from(r);
     r = perform(begun, traits, side::out, l, [=]() noexcept -> long {
         if (would_block(fd, side::out)) return -EAGAIN;
+        // SO_ERROR would leave a TCP socket between two states, and the next connect() would get
+        // ECONNABORTED.
+        if ((traits & descriptor::tcp) != 0) {
+            const long end = os::io_call(SYS_connect, fd, to, to_bytes);
+            if (end == -EALREADY || end == -EINPROGRESS) return -EAGAIN;
+            return end == -EISCONN ? 0 : end;  // Another caller has asked first.
+        }
         int error = 0;
         socklen_t bytes = sizeof error;
         const long asked = os::io_call(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &error, &bytes);

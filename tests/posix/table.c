@@ -32,6 +32,7 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -453,6 +454,32 @@ static void receive_by_flags(void) {
     close_both(two);
 }
 
+/* A Unix stream gives at once what it has. */
+static void look_at_all(void) {
+    char b[8];
+    struct sockaddr_in at;
+    struct partner p;
+    struct iovec piece = {b, 6};
+    struct msghdr message;
+    const int door = listen_at(&at), fd = connect_to(&at), peer = accept(door, NULL, NULL);
+    memset(&message, 0, sizeof message);
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    start(&p, puts_in_parts, peer);
+    SHOW(recv(fd, b, 6, MSG_PEEK | MSG_WAITALL));
+    join(&p);
+    SHOW(recvfrom(fd, b, 6, MSG_PEEK | MSG_WAITALL, NULL, NULL));
+    SHOW(recvmsg(fd, &message, MSG_PEEK | MSG_WAITALL));
+    SHOW(recv(fd, b, 8, 0));
+    set_limit(fd, SO_RCVTIMEO, 10);
+    SHOW(recv(fd, b, 6, MSG_PEEK | MSG_WAITALL));
+    set_blocking(fd, 0);
+    SHOW(recv(fd, b, 6, MSG_PEEK | MSG_WAITALL));
+    close(peer);
+    close(fd);
+    close(door);
+}
+
 static void receive_messages(void) {
     char b[8], c[8];
     int two[2];
@@ -599,7 +626,9 @@ static void connect_errors(void) {
     close(door);
     const int refused = socket(AF_INET, SOCK_STREAM, 0);
     SHOW(connect(refused, (struct sockaddr*)&at, sizeof at));
+    SHOW(connect(refused, (struct sockaddr*)&at, sizeof at));
     SHOW(connect(refused, (struct sockaddr*)&at, 1));
+    SHOW(connect(refused, (struct sockaddr*)&at, sizeof at));
     close(refused);
     const int local = socket(AF_UNIX, SOCK_STREAM, 0);
     SHOW(connect(local, (struct sockaddr*)&nowhere, sizeof nowhere));
@@ -810,6 +839,60 @@ static void flags_when_made(void) {
 #endif
 
 /* stdio closes the number, and the next file gets it. */
+#ifdef _GNU_SOURCE
+/* What the child does with its descriptors is nothing to the parent's threads. */
+static char seen[8];
+static void reads_two_bytes(int fd) {
+    must(read(fd, seen, 1) == 1);
+    must(read(fd, seen + 1, 1) == 1);
+}
+static void child_of_vfork(void) {
+    int out[2], status = -1;
+    struct partner p;
+    must(pipe(out) == 0);
+    start(&p, reads_two_bytes, out[0]);
+    must(write(out[1], "a", 1) == 1);
+    must(poll(NULL, 0, 5) == 0); /* It waits for the second, mostly. */
+    const pid_t child = vfork();
+    if (child == 0) {
+        dup2(out[1], 1);
+        close(out[0]);
+        close(out[1]);
+        execl("/bin/sh", "sh", "-c", "printf b", (char*)NULL);
+        _exit(127);
+    }
+    SHOW(child > 0);
+    SHOW(waitpid(child, &status, 0) == child);
+    SHOW(WEXITSTATUS(status));
+    join(&p);
+    SHOW(memcmp(seen, "ab", 2));
+    close_both(out);
+}
+#endif
+
+static int closed_by_handler, result_of_handler;
+static void close_it(int number) {
+    (void)number;
+    result_of_handler = close(closed_by_handler);
+}
+static void close_in_a_handler(void) {
+    int two[2];
+    char b[8];
+    struct sigaction action;
+    pair(two);
+    memset(&action, 0, sizeof action);
+    action.sa_handler = close_it;
+    must(sigaction(SIGUSR1, &action, NULL) == 0);
+    closed_by_handler = two[1];
+    must(raise(SIGUSR1) == 0);
+    SHOW(result_of_handler);
+    SHOW(read(two[0], b, 8));
+    SHOW(write(two[1], b, 8));
+    must(raise(SIGUSR1) == 0);
+    SHOW(result_of_handler);
+    close(two[0]);
+}
+
 static void numbers_of_stdio(void) {
     char line[8];
     int two[2];
@@ -977,6 +1060,7 @@ static const struct test tests[] = {
     CASE(write_to_one_that_goes),
     CASE(socket_errors),
     CASE(receive_by_flags),
+    CASE(look_at_all),
     CASE(receive_messages),
     CASE(pass_a_descriptor),
     CASE(datagrams),
@@ -990,7 +1074,9 @@ static const struct test tests[] = {
     CASE(pipes),
 #ifdef _GNU_SOURCE
     CASE(flags_when_made),
+    CASE(child_of_vfork),
 #endif
+    CASE(close_in_a_handler),
     CASE(numbers_of_stdio),
     CASE(sleeps),
     CASE(names),

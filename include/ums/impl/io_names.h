@@ -50,6 +50,8 @@
 #pragma redefine_extname fcntl ums_posix_fcntl
 #pragma redefine_extname fcntl64 ums_posix_fcntl
 #pragma redefine_extname fdopen ums_posix_fdopen
+/* A child that shares the parent's memory would close what libums knows of the parent. */
+#pragma redefine_extname vfork fork
 #pragma redefine_extname sleep ums_posix_sleep
 #pragma redefine_extname usleep ums_posix_usleep
 #pragma redefine_extname nanosleep ums_posix_nanosleep

@@ -106,6 +106,9 @@ template <class Call>
     bool is_due = tried && s == side::out;
     bool take_first = tried || s == side::in;
     long gave_up = 0;
+    // The limits were over before the first attempt, so another is not due.
+    if (tried && l.until == deadline::min())
+        return l.stop != nullptr && l.stop->stop_requested() ? -ECANCELED : -ETIMEDOUT;
     for (;;) {
         const bool has_mark = d.may_be_ready(s);
         if (has_mark || is_due) {
