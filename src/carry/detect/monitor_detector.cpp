@@ -97,10 +97,10 @@ std::uint64_t monitor_detector::see_to_sampler() noexcept {
     // relaxed, both: if they are those of an earlier sleep, the sampler wakes up sooner or later
     // than best.
     while (phase_of(now) == asleep && is_quick_.load(base::relaxed) == 0) {
-        // What was nudged a moment ago will soon be again, and an alarm that is called off each
-        // time costs more than samples.
+        // What was nudged a moment ago will soon be again, and an alarm that is called off more
+        // often than five times for each sample costs more than the samples.
         const os::nanoseconds at = os::now();
-        const bool is_rare = at - alarmed_at_.load(base::relaxed) >= longest.load();
+        const bool is_rare = at - alarmed_at_.load(base::relaxed) >= longest.load() / 5;
         const std::uint64_t look = is_rare ? with(now, alarmed) + phases : with(now, awake);
         // sync(block.sleep): sees the alarm; the sampler sees why it was set.
         if (!sleep_.compare_exchange(now, look, base::acq_rel, base::relaxed)) continue;

@@ -107,6 +107,28 @@ TEST_F(monitor_detector_test, a_short_run_that_is_over_wakes_it_only_if_it_came_
                      }};
 }
 
+// It would take three samples after each of them, each a wake-up.
+TEST_F(monitor_detector_test, short_runs_a_few_milliseconds_apart_wake_it_not_at_all) {
+    monitor_detector detector;
+    ASSERT_EQ(detector.start(), "");
+    watched_thread t{maker_, detector, [&](subject& self) {
+                         const timespec pause{0, 4'000'000};
+                         for (int in_a_row = 0; in_a_row < 3;) {
+                             wait_asleep(detector);
+                             const os::nanoseconds before = os::now();
+                             std::uint64_t look = self.begin_busy(detector);
+                             self.end_busy();
+                             if (look != 0) detector.call_off(look);
+                             ::nanosleep(&pause, nullptr);
+                             look = self.begin_busy(detector);
+                             self.end_busy();
+                             if (look != 0) detector.call_off(look);
+                             // Otherwise the machine was slow.
+                             if (look != 0 && os::now() - before < 10'000'000) ++in_a_row;
+                         }
+                     }};
+}
+
 // The block is over before the alarm comes, each time: what follows it must find it all the same.
 TEST_F(monitor_detector_test, learns_that_rare_short_runs_block) {
     monitor_detector detector;
