@@ -156,7 +156,7 @@ TEST_F(calls_test, a_round_trip_makes_few) {
     run({.processors = 1, .block = block_detection::off}, [] {
         const std::vector<way> there = all_ways(), back = all_ways();
         for (std::size_t i = 0; i < there.size(); ++i) {
-            constexpr int warm = 10, rounds = 100;
+            constexpr int warm = 40, rounds = 100;  // Warm until there is a habit.
             int reads = 0, writes = 0, waits = 0, arms = 0, others = 0;
             fiber echo{[&] {
                 char c;
@@ -181,17 +181,15 @@ TEST_F(calls_test, a_round_trip_makes_few) {
                 others = calls.all() - reads - writes - waits - arms;
             }
             echo.join();
-            // A write to one of ours wakes the reader: the engine is only polled now and then, and
-            // may tell then of a byte that was read already.
-            EXPECT_LE(reads, 4 * rounds + (there[i].is_ours ? rounds / 10 : 4)) << there[i].name;
-            if (there[i].is_ours) {
-                EXPECT_LE(waits, rounds / 5) << there[i].name;
-            }
-            EXPECT_EQ(writes, 2 * rounds) << there[i].name;
-            EXPECT_LE(arms, there[i].is_ours || there[i].is_adopted ? 0 : 2 * rounds + 2)
-                << there[i].name;
-            // After a wait for a number from elsewhere: whether it has another file by now.
             const bool is_kept = there[i].is_ours || there[i].is_adopted;
+            // By habit the two readers give way to each other, and neither waits. Each tries at
+            // once one time in sixteen, and has the engine asked. A number from elsewhere has no
+            // habits.
+            EXPECT_LE(reads, is_kept ? 2 * rounds + rounds / 3 : 4 * rounds + 4) << there[i].name;
+            EXPECT_LE(waits, is_kept ? rounds / 2 : 4 * rounds) << there[i].name;
+            EXPECT_EQ(writes, 2 * rounds) << there[i].name;
+            EXPECT_LE(arms, is_kept ? 0 : 2 * rounds + 2) << there[i].name;
+            // After a wait for a number from elsewhere: whether it has another file by now.
             EXPECT_LE(others, is_kept ? 0 : 2 * rounds + 2) << there[i].name;
         }
         close_all(there);
@@ -256,6 +254,46 @@ TEST_F(calls_test, a_write_wakes_the_reader_at_the_other_end) {
         ::close(file);
         for (const int fd : source) io::close(fd).value();
         close_all(ways);
+    });
+}
+
+// A reader that mostly found nothing runs the others first, but not for long once it finds what it
+// wants, and not where a write has told it that there is something.
+TEST_F(calls_test, a_reader_that_finds_something_again_no_longer_gives_way) {
+    run({.processors = 1, .block = block_detection::off}, [] {
+        const std::vector<way> there = all_ways(), back = all_ways();
+        for (std::size_t i = 0; i < there.size(); ++i) {
+            constexpr int warm = 40, rounds = 100;
+            char c = 'x';
+            fiber echo{[&] {
+                char d;
+                for (int n = 0; n < warm; ++n) {
+                    io::read(there[i].in, &d, 1).value();
+                    io::write(back[i].out, &d, 1).value();
+                }
+            }};
+            for (int n = 0; n < warm; ++n) {
+                io::write(there[i].out, &c, 1).value();
+                io::read(back[i].in, &c, 1).value();
+            }
+            echo.join();
+            bool is_over = false;
+            int turns = 0;
+            fiber other{[&] {
+                for (; !is_over; ++turns) this_fiber::yield();
+            }};
+            const std::string text(2 * rounds, 'y');
+            EXPECT_EQ(io::write(back[i].out, text.data(), text.size()).value(), text.size());
+            for (int n = 0; n < rounds; ++n) EXPECT_EQ(io::read(back[i].in, &c, 1).value(), 1u);
+            EXPECT_LE(turns, 16) << there[i].name;
+            turns = 0;
+            for (int n = 0; n < rounds; ++n) EXPECT_EQ(io::read(back[i].in, &c, 1).value(), 1u);
+            EXPECT_EQ(turns, 0) << there[i].name;
+            is_over = true;
+            other.join();
+        }
+        close_all(there);
+        close_all(back);
     });
 }
 

@@ -498,6 +498,79 @@ TEST_F(io_test, who_was_woken_before_a_close_does_not_read_from_the_next_file) {
     });
 }
 
+// A reader that mostly finds nothing lets the others run before it tries.
+TEST_F(io_test, who_gives_way_to_a_close_does_not_read_from_the_next_file) {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        make_the_engine();
+        for (int habit = 0; habit < 40; ++habit) {
+            pipe_ends old, answers;
+            char c = 'x';
+            fiber answer{[&] {
+                char d;
+                for (int n = 0; n < habit; ++n) {
+                    io::read(old.in, &d, 1).value();
+                    io::write(answers.out, &d, 1).value();
+                }
+            }};
+            for (int n = 0; n < habit; ++n) {
+                io::write(old.out, &c, 1).value();
+                io::read(answers.in, &c, 1).value();
+            }
+            answer.join();
+            fiber reader{[&] {
+                char d;
+                EXPECT_EQ(io::read(old.in, &d, 1).error(), std::errc::bad_file_descriptor);
+            }};
+            this_fiber::yield();
+            const int number = old.in;
+            old.close_in();
+            pipe_ends next;
+            EXPECT_EQ(next.in, number);
+            io::write(next.out, "y", 1).value();
+            reader.join();
+            EXPECT_EQ(io::read(next.in, &c, 1, deadline_after(0us)).value(), 1u);
+            EXPECT_EQ(c, 'y');
+        }
+    });
+}
+
+// Giving way ends with an attempt, and the limits count as for any other.
+TEST_F(io_test, who_gives_way_keeps_to_the_limits) {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        pipe_ends there, back;
+        char c = 'x';
+        const auto rounds = [&](int count) {
+            fiber answer{[&] {
+                char d;
+                for (int n = 0; n < count; ++n) {
+                    io::read(there.in, &d, 1).value();
+                    io::write(back.out, &d, 1).value();
+                }
+            }};
+            for (int n = 0; n < count; ++n) {
+                io::write(there.out, &c, 1).value();
+                io::read(back.in, &c, 1).value();
+            }
+            answer.join();
+        };
+        rounds(20);
+        std::stop_source stop;
+        stop.request_stop();
+        for (int n = 0; n < 40; ++n) {
+            EXPECT_EQ(io::read(back.in, &c, 1, deadline_after(0us)).error(), std::errc::timed_out);
+            EXPECT_EQ(io::read(back.in, &c, 1, stop.get_token()).error(),
+                      std::errc::operation_canceled);
+            rounds(1);
+            // What is there is read, whatever the limits are.
+            fiber writer{[&] { io::write(back.out, "y", 1).value(); }};
+            this_fiber::yield();
+            EXPECT_EQ(io::read(back.in, &c, 1, deadline_after(0us)).value(), 1u);
+            EXPECT_EQ(c, 'y');
+            writer.join();
+        }
+    });
+}
+
 TEST_F(io_test, a_number_that_was_closed_behind_our_back_is_clean_when_it_comes_again) {
     // No detector: a carrier that its hand-off adds would take the number.
     ums::run({.processors = 2, .block = ums::block_detection::off}, [] {

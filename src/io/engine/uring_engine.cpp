@@ -220,24 +220,30 @@ private:
                          "completions were taken without their lock");
         io_uring_cqe* c;
         unsigned head, n = 0;
+        bool set_has_events = false, set_is_watched = true;
         io_uring_for_each_cqe(&ring_, head, c) {
             if (n == most) break;
             ++n;
-            if (c->user_data != no_data) deliver(*c, woken);
+            if (c->user_data == set_data) {
+                set_has_events = true;
+                // If not, the thread that watched the set has ended, or the queue was full.
+                set_is_watched = (c->flags & IORING_CQE_F_MORE) != 0;
+            } else if (c->user_data != no_data) {
+                deliver(*c, woken);
+            }
         }
         io_uring_cq_advance(&ring_, n);
+        // Once for all edges of the set. One that comes after this look completes again.
+        if (set_has_events) {
+            const int set = set_.load(base::acquire);  // sync(io.uring)
+            UMS_DEBUG_ASSERT(set >= 0, "the set had an event before others knew the set");
+            if (!set_is_watched) watch(set);
+            empty_set(set, woken);
+        }
         return n != 0;
     }
 
     void deliver(const io_uring_cqe& c, fiber_list& woken) noexcept {
-        if (c.user_data == set_data) {
-            const int set = set_.load(base::acquire);  // sync(io.uring)
-            UMS_DEBUG_ASSERT(set >= 0, "the set had an event before others knew the set");
-            // The thread that watched the set has ended, or the queue was full.
-            if ((c.flags & IORING_CQE_F_MORE) == 0) watch(set);
-            empty_set(set, woken);
-            return;
-        }
         const int fd = static_cast<int>(c.user_data);
         const auto generation = static_cast<std::uint32_t>(c.user_data >> 32);
         descriptor& d = *descriptor::find(fd);

@@ -187,11 +187,14 @@ void descriptor::wake_end(std::int64_t other) noexcept {
     descriptor& end = *find(fd);
     // The number has another file by now.
     if (end.as_other_end(fd) != other) return;
-    const std::uintptr_t seen = end.at(side::in).load(base::relaxed);  // relaxed: a hint.
-    if (seen == maybe) return;
+    std::uintptr_t seen = end.at(side::in).load(base::relaxed);  // relaxed: a hint.
+    // As edge(), which orders it.
+    while (!has_waiters(seen))
+        if (seen == maybe ||
+            end.at(side::in).compare_exchange(seen, maybe, base::seq_cst, base::relaxed))
+            return;
     // Otherwise its waiters are left to the engine: see the header.
-    if (seen == nothing || (sched::this_carrier() != nullptr && !sched::driver::takes_events()))
-        end.wake_all(side::in);
+    if (sched::this_carrier() != nullptr && !sched::driver::takes_events()) end.wake_all(side::in);
 }
 
 void descriptor::forget(int fd) noexcept { part_with(fd, parting::forgets); }
@@ -299,6 +302,7 @@ void descriptor::renew(int fd) noexcept {
     }
     was_waited_for_.store(false, base::relaxed);
     identity_.store(0, base::relaxed);
+    misses_.store(0, base::relaxed);
     hung_up_.store(false, base::relaxed);
     expel(side::in);
     expel(side::out);
@@ -308,7 +312,7 @@ void descriptor::renew(int fd) noexcept {
 void descriptor::expel(side s) noexcept {
     // sync(io.descriptor): sees the waiters' fields.
     const std::uintptr_t seen = at(s).exchange(maybe, base::seq_cst);
-    if (seen == maybe || seen == nothing) return;
+    if (!has_waiters(seen)) return;
     for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
         waiter* next = w->next;
         UMS_DEBUG_ASSERT(!w->is_closed, "a close told the same waiter twice");
@@ -421,12 +425,12 @@ long descriptor::learn_again(int fd, long error) noexcept {
     return t | more;
 }
 
-void descriptor::restore(side s) noexcept {
+void descriptor::restore(side s, bool took_all) noexcept {
     std::uintptr_t seen = at(s).load(base::relaxed);
-    if (seen == maybe) return;
-    if (seen == nothing && at(s).compare_exchange(seen, maybe, base::release, base::relaxed))
+    if (seen == nothing &&
+        at(s).compare_exchange(seen, took_all ? unsure : maybe, base::release, base::relaxed))
         return;
-    if (seen == maybe) return;
+    if (is_mark(seen)) return;
     // A fiber or thread has begun to wait meanwhile, perhaps for what this caller has left.
     wake_all(s);
 }
@@ -441,11 +445,11 @@ void descriptor::edge(side s, fiber_list& woken) noexcept {
     std::uintptr_t seen = at(s).load(base::seq_cst);
     for (;;) {
         if (seen == maybe) return;
-        const std::uintptr_t next = seen == nothing ? maybe : nothing;
+        const std::uintptr_t next = has_waiters(seen) ? nothing : maybe;
         // sync(io.descriptor): sees the waiters' fields; publishes what came before the edge.
         if (at(s).compare_exchange(seen, next, base::seq_cst, base::seq_cst)) break;
     }
-    if (seen == nothing) return;
+    if (!has_waiters(seen)) return;
     for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
         waiter* next = w->next;
         UMS_DEBUG_ASSERT(!w->is_closed, "an edge found a waiter that a close had taken");
@@ -474,11 +478,6 @@ void descriptor::fire(std::uint32_t generation, fiber_list& woken) noexcept {
     edge(side::out, woken);
 }
 
-bool descriptor::has_waiters(side s) const noexcept {
-    const std::uintptr_t seen = at(s).load(base::seq_cst);
-    return seen != maybe && seen != nothing;
-}
-
 // Arms the single registration for all waiters of now. Returns 0, -errno, or no_engine.
 // `of_file`: see wait_once().
 long descriptor::arm(int fd, std::uint32_t generation, std::uint64_t& of_file) noexcept {
@@ -488,7 +487,7 @@ long descriptor::arm(int fd, std::uint32_t generation, std::uint64_t& of_file) n
     if (e == nullptr) return error != 0 ? error : no_engine;
     const os::word_guard locked{lock_};
     if (generation_.load(base::relaxed) != generation) return -EBADF;
-    const bool in = has_waiters(side::in), out = has_waiters(side::out);
+    const bool in = is_waited_for(side::in), out = is_waited_for(side::out);
     if (!in && !out) return 0;  // An earlier event has taken the caller.
     bool is_new = !was_armed_.load(base::relaxed);
     error = e->arm(fd, generation, in, out, is_new);
@@ -528,7 +527,7 @@ long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
 bool descriptor::withdraw(side s, waiter& me) noexcept {
     std::uintptr_t seen = at(s).load(base::acquire);
     do {
-        if (seen == maybe || seen == nothing) return false;
+        if (!has_waiters(seen)) return false;
         // sync(io.descriptor): sees the other waiters' fields.
     } while (!at(s).compare_exchange(seen, nothing, base::acq_rel, base::acquire));
     bool found = false;
@@ -552,10 +551,10 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
 
     waiter me{&self, nullptr, false};
     // relaxed: a hint.
-    last_[static_cast<int>(s)].store(reinterpret_cast<std::uintptr_t>(&self), base::relaxed);
+    last_.store(reinterpret_cast<std::uintptr_t>(&self), base::relaxed);
     std::uintptr_t seen = at(s).load(base::relaxed);
     for (;;) {
-        if (seen == maybe) {
+        if (is_mark(seen)) {
             if (at(s).compare_exchange(seen, nothing, base::seq_cst, base::relaxed)) return 0;
             continue;
         }
@@ -590,7 +589,7 @@ long descriptor::wait_once(int fd, side s, std::uint32_t generation, std::uint64
     waiter me{&sched::this_parkable(), nullptr, false};
     std::uintptr_t seen = at(s).load(base::relaxed);
     do {
-        me.next = seen == maybe || seen == nothing ? nullptr : reinterpret_cast<waiter*>(seen);
+        me.next = has_waiters(seen) ? reinterpret_cast<waiter*>(seen) : nullptr;
         // sync(io.descriptor): publishes the waiter's fields. seq_cst: see the header.
     } while (!at(s).compare_exchange(seen, reinterpret_cast<std::uintptr_t>(&me), base::seq_cst,
                                      base::relaxed));

@@ -34,6 +34,7 @@
 // is one of these:
 //
 //   maybe    trying is worth a system call
+//   unsure   the same, but the last read took as much as it had asked for, and no edge came since
 //   nothing  an attempt after the last edge found nothing to do, or took all there was
 //   address  the same, and fibers or threads wait: a stack of waiters, last come first
 //
@@ -86,6 +87,18 @@
 // 99th percentile of a round trip was four times as long.
 // Rejected: that a read wakes a writer that waits for room. A pipe gets room by pages, and a Unix
 // socket tells when three quarters are free, so after most reads there would be too little.
+//
+// A habit: where one fiber asks and another answers, each tries to read before there is anything.
+// `unsure` tells such an attempt from others: a reader that has found nothing four times in a row
+// after it had taken as much as it asked for does not try at once, but lets the others run that are
+// ready (io/wait/give_way.hpp), and tries then. The peer is one of them, as it gives way as well,
+// so neither waits: the attempt that fails goes, and what parks and wakes the reader. No edge can
+// be lost by it, because nothing is taken from the word before the attempt, which comes anyway.
+// What it may cost is a turn of the others, if there was something after all. So one time in
+// sixteen the reader tries at once, to see whether that has changed; and after an edge, or a write
+// of ours through the other end, it always does. If that one attempt fails, the processor looks for
+// events as the reader gives way: only so does it find an adopted peer that waits for the kernel's
+// event.
 //
 // A waiter that gives up takes the whole stack by compare-and-swap, takes itself out, and wakes the
 // others, which try again. If it is not in the stack, another thread has taken it and will wake it,
@@ -252,16 +265,39 @@ public:
     }
 
     [[nodiscard]] bool may_be_ready(side s) const noexcept {
-        return at(s).load(base::relaxed) == maybe;  // relaxed: a hint.
+        return is_mark(at(s).load(base::relaxed));  // relaxed: a hint.
     }
     // Call before an attempt.
     bool take(side s) noexcept {
-        std::uintptr_t seen = maybe;
+        std::uintptr_t seen = at(s).load(base::relaxed);
         // seq_cst: ordered before the reading of is_hung_up(), and the attempt's system call.
-        return at(s).compare_exchange(seen, nothing, base::seq_cst, base::relaxed);
+        while (is_mark(seen))
+            if (at(s).compare_exchange(seen, nothing, base::seq_cst, base::relaxed)) return true;
+        return false;
     }
-    // Call after an attempt that may have left something.
-    void restore(side s) noexcept;
+    // Call after an attempt that may have left something. `took_all`: of a read, as much as it had
+    // asked for.
+    void restore(side s, bool took_all = false) noexcept;
+
+    // Whether the last read took as much as it had asked for, and no edge came since. A hint.
+    [[nodiscard]] bool is_unsure() const noexcept {
+        return at(side::in).load(base::relaxed) == unsure;
+    }
+    // Whether reads of what is unsure mostly find nothing: see the header.
+    [[nodiscard]] bool mostly_finds_nothing() const noexcept {
+        return misses_.load(base::relaxed) >= habit;  // relaxed, here and below: a hint.
+    }
+    // The same, but not each time. Counts.
+    bool puts_off_a_read() noexcept {
+        const std::uint64_t n = misses_.load(base::relaxed);
+        if (n < habit || n % tries_each == 0) return false;
+        misses_.store(n + 1, base::relaxed);
+        return true;
+    }
+    // What a read of what was unsure has found at once.
+    void note_read(bool found) noexcept {
+        misses_.store(found ? 0 : misses_.load(base::relaxed) + 1, base::relaxed);
+    }
     [[nodiscard]] bool is_hung_up() const noexcept {
         return hung_up_.load(base::seq_cst);  // seq_cst: see take().
     }
@@ -284,7 +320,7 @@ public:
         const int s = in ? 0 : 1;
         // relaxed, both: hints.
         __builtin_prefetch(reinterpret_cast<const void*>(words_[s].load(base::relaxed)));
-        const std::uintptr_t who = last_[s].load(base::relaxed);
+        const std::uintptr_t who = last_.load(base::relaxed);
         __builtin_prefetch(reinterpret_cast<const void*>(who));
         __builtin_prefetch(reinterpret_cast<const void*>(who + base::cache_line));
     }
@@ -331,8 +367,13 @@ private:
         bool is_closed;
     };
     using word = base::atomic<std::uintptr_t>;
-    // `maybe` is zero, because the memory begins as zeros.
-    static constexpr std::uintptr_t maybe = 0, nothing = 1;
+    // `maybe` is zero, because the memory begins as zeros. What is greater is an address.
+    static constexpr std::uintptr_t maybe = 0, nothing = 1, unsure = 2;
+    [[nodiscard]] static bool is_mark(std::uintptr_t seen) noexcept {
+        return seen == maybe || seen == unsure;
+    }
+    [[nodiscard]] static bool has_waiters(std::uintptr_t seen) noexcept { return seen > unsure; }
+    static constexpr std::uint64_t habit = 4, tries_each = 16;
 
     // The table: blocks of descriptors, each made when the first of its numbers is used, and kept.
     // Its size does not depend on the limit of open files.
@@ -346,14 +387,17 @@ private:
 
     [[nodiscard]] bool is_waited_for() const noexcept {
         // relaxed, both: a wait that is not seen begins at the same time.
-        return words_[0].load(base::relaxed) > nothing || words_[1].load(base::relaxed) > nothing;
+        return has_waiters(words_[0].load(base::relaxed)) ||
+               has_waiters(words_[1].load(base::relaxed));
     }
     long verify(int fd) noexcept;
     [[nodiscard]] std::int64_t as_other_end(int fd) const noexcept;
     static void wake_end(std::int64_t other) noexcept;
     long add_to_engine(int fd, std::uint32_t generation) noexcept;
     long arm(int fd, std::uint32_t generation, std::uint64_t& of_file) noexcept;
-    [[nodiscard]] bool has_waiters(side s) const noexcept;
+    [[nodiscard]] bool is_waited_for(side s) const noexcept {
+        return has_waiters(at(s).load(base::seq_cst));
+    }
     long sleep(int fd, side s, waiter& me, os::nanoseconds until,
                const std::stop_token* stop) noexcept;
     long wait_alone(int fd, side s, std::uint32_t generation, os::nanoseconds until,
@@ -371,7 +415,9 @@ private:
 
     word words_[2];
     // The last waiter: a hint for warm_waiter(), which does not read what is there.
-    base::atomic<std::uintptr_t> last_[2];
+    base::atomic<std::uintptr_t> last_;
+    // How many reads in a row, of what was unsure, have found nothing, or were put off.
+    base::atomic<std::uint64_t> misses_;
     base::atomic<std::uint32_t> generation_;
     base::atomic<std::uint32_t> traits_;
     base::atomic<bool> hung_up_;  // An end, an error or urgent data was reported.

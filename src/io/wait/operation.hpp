@@ -16,6 +16,7 @@
 
 #include "base/assert.hpp"
 #include "io/wait/descriptor.hpp"
+#include "io/wait/give_way.hpp"
 #include "os/io_calls.hpp"
 #include "sched/run/park.hpp"
 #include "ums/limits.hpp"
@@ -57,16 +58,23 @@ inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
     return is_stream && n > 0 && static_cast<std::size_t>(n) < wanted && !d.is_hung_up();
 }
 
+// Whether it took as much as it had asked for.
+inline bool took_all(long n, std::size_t wanted) noexcept {
+    return n > 0 && static_cast<std::size_t>(n) == wanted;
+}
+
 // recv(), for perform(). Sets `wanted` to 0 if a short read may leave something all the same: if a
 // Unix stream stopped at a message with descriptors or credentials, or was not asked whether it
-// did. It is asked once it has been waited for, because recvmsg() costs a little more.
+// did. It is asked once it has been waited for, unless the reads by habit take all they ask for,
+// because recvmsg() costs a little more.
 inline long receive_now(const number_at& at, void* into, std::size_t bytes, int flags, long traits,
                         std::size_t& wanted) noexcept {
     if ((traits & descriptor::unix_stream) == 0)
         return os::io_call(SYS_recvfrom, at.fd, into, bytes, flags);
-    if (!at.d->is_registered()) {
-        wanted = 0;
-        return os::io_call(SYS_recvfrom, at.fd, into, bytes, flags);
+    if (!at.d->is_registered() || at.d->mostly_finds_nothing()) {
+        const long n = os::io_call(SYS_recvfrom, at.fd, into, bytes, flags);
+        if (n >= 0 && !took_all(n, wanted)) wanted = 0;
+        return n;
     }
     iovec piece{into, bytes};
     msghdr message{};
@@ -96,11 +104,12 @@ inline long pause(os::nanoseconds until, const std::stop_token* stop) noexcept {
 }
 
 // For a kept number. `generation` was read before the first attempt. `tried` says that this attempt
-// found nothing to do.
+// found nothing to do; `gave_way`, that others have run before it.
 template <class Call>
 [[gnu::noinline]] long perform_waiting(descriptor& d, int fd, side s, std::uint32_t traits,
                                        std::size_t& wanted, const limits& l,
-                                       std::uint32_t generation, bool tried, Call call) noexcept {
+                                       std::uint32_t generation, bool tried, bool gave_way,
+                                       Call call) noexcept {
     // True if an edge came, or this is the last attempt; or for a writer, which has yet to take the
     // mark and tries again.
     bool is_due = tried && s == side::out;
@@ -109,6 +118,10 @@ template <class Call>
     // The limits were over before the first attempt, so another is not due.
     if (tried && l.until == deadline::min())
         return l.stop != nullptr && l.stop->stop_requested() ? -ECANCELED : -ETIMEDOUT;
+    if (s == side::in && tried && !gave_way && d.mostly_finds_nothing() && give_way(true)) {
+        if (d.generation() != generation) return d.restore(s), -EBADF;
+        is_due = true;
+    }
     for (;;) {
         const bool has_mark = d.may_be_ready(s);
         if (has_mark || is_due) {
@@ -116,7 +129,7 @@ template <class Call>
             const long n = without_interruption(call);
             if (n != -EAGAIN) {
                 const bool is_empty = s == side::in && leaves_nothing(d, traits, n, wanted);
-                if ((taken || is_due) && !is_empty) d.restore(s);
+                if ((taken || is_due) && !is_empty) d.restore(s, took_all(n, wanted));
                 return n;
             }
             if (gave_up != 0) return gave_up;
@@ -189,16 +202,23 @@ long perform(const number_at& at, long learnt, side s, std::size_t& wanted, cons
             if (const long error = d.take_error(); error != 0) return error;
         if ((traits & descriptor::kept) == 0) return perform_shared(at, s, effect::moves, l, call);
     }
-    bool tried = false;
+    bool tried = false, gave_way = false;
+    const bool was_unsure = s == side::in && d.is_unsure();
+    if (was_unsure && d.puts_off_a_read()) {
+        gave_way = true;
+        if (give_way(false) && d.generation() != generation) return -EBADF;
+    }
     if (d.may_be_ready(s) && (s == side::out || d.take(s))) [[likely]] {
         tried = true;
         const long n = without_interruption(call);
+        if (was_unsure && !gave_way) d.note_read(n != -EAGAIN);
         if (n != -EAGAIN) [[likely]] {
-            if (s == side::in && !leaves_nothing(d, traits, n, wanted)) d.restore(s);
+            if (s == side::in && !leaves_nothing(d, traits, n, wanted))
+                d.restore(s, took_all(n, wanted));
             return n;
         }
     }
-    return perform_waiting(d, fd, s, traits, wanted, l, generation, tried, call);
+    return perform_waiting(d, fd, s, traits, wanted, l, generation, tried, gave_way, call);
 }
 template <class Call>
 long perform(const number_at& at, long learnt, side s, const limits& l, Call call) noexcept {
