@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -255,6 +256,40 @@ TEST_F(calls_test, a_write_wakes_the_reader_at_the_other_end) {
         for (const int fd : source) io::close(fd).value();
         close_all(ways);
     });
+}
+
+// A server with little to do waits for each request by one call: nothing is asked before that wait
+// or behind it.
+TEST_F(calls_test, a_rare_event_takes_one_wait) {
+    constexpr int warm = 40, rounds = 200;
+    int there[2], back[2];
+    ASSERT_EQ(::pipe2(there, O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe2(back, O_CLOEXEC), 0);
+    std::jthread client{[&] {
+        for (int n = 0; n < warm + rounds; ++n) {
+            char c = 'x';
+            ASSERT_EQ(::write(there[1], &c, 1), 1);
+            ASSERT_EQ(::read(back[0], &c, 1), 1);
+        }
+    }};
+    run({.processors = 1, .block = block_detection::off}, [&] {
+        io::adopt(there[0]).value();
+        io::adopt(back[1]).value();
+        char buffer[8];
+        const auto serve = [&] {
+            EXPECT_EQ(io::read(there[0], buffer, sizeof buffer).value(), 1u);
+            EXPECT_EQ(io::write(back[1], buffer, 1).value(), 1u);
+        };
+        for (int n = 0; n < warm; ++n) serve();
+        const counted_calls calls;
+        for (int n = 0; n < rounds; ++n) serve();
+        // A ring tells of the set of the adopted ones, which is then asked.
+        const int each = io::engine_name().starts_with("epoll") ? 1 : 2;
+        EXPECT_LE(of_the_engine(calls), each * (rounds + rounds / 5));
+    });
+    client.join();
+    for (const int fd : {there[0], back[1]}) io::close(fd).value();
+    for (const int fd : {there[1], back[0]}) ::close(fd);
 }
 
 // A reader that mostly found nothing runs the others first, but not for long once it finds what it

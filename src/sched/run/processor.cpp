@@ -98,7 +98,23 @@ bool processor::has_waited() noexcept {
     return false;
 }
 
-void processor::look_around() noexcept {
+// A processor that has just waited inside the engine has what there was. And the last one of its
+// cluster that runs out of work, which waits there next, need not ask before if it mostly finds
+// nothing: what there is ends the wait just so. It asks one time in sixteen, to see whether that
+// has changed, because where events come all the time asking costs less than to become idle. Where
+// others run, which would have to take the event in, it always asks.
+void processor::look_for_events(bool runs_out) noexcept {
+    constexpr unsigned habit = 4, asks_each = 16;
+    if (arrived_ != nullptr) return receive(std::exchange(arrived_, nullptr));
+    const auto beside = home_.idle.look();
+    const bool waits_next = runs_out && beside.searching == 0 && home_.active() <= beside.idle + 1;
+    const bool asks = looks_in_vain_ < habit || looks_in_vain_ % asks_each == 0;
+    fiber* const list = !waits_next || asks ? waiting.poll() : nullptr;
+    if (waits_next) looks_in_vain_ = list != nullptr ? 0 : looks_in_vain_ + 1;
+    receive(list);
+}
+
+void processor::look_around(bool runs_out) noexcept {
     cut_ = 0;
     std::uint32_t length = pace_.round();
     if (home_.active() > 1 && !ready.always_looks()) length = std::min(length, note_runs());
@@ -107,8 +123,7 @@ void processor::look_around() noexcept {
     if (is_trace_wanted() != (trace != nullptr)) [[unlikely]]
         follow_trace_control(*this);
     visit_timers();
-    receive(std::exchange(arrived_, nullptr));
-    receive(waiting.poll());
+    look_for_events(runs_out);
 }
 
 fiber* processor::pick_at_round_end(fiber* yielder) noexcept {

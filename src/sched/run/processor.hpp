@@ -135,7 +135,8 @@ public:
 
     // Begins a round and takes in what is due: deadlines, what the last wait brought, events. Wakes
     // no processor: offer_rest() follows, once it is known what runs next.
-    void look_around() noexcept;
+    // `runs_out`: it has nothing to run.
+    void look_around(bool runs_out = false) noexcept;
     // Call after look_around(), or after many fibers became ready at the same time. The thread that
     // filled the inbox, or the deadline or the event, has woken one processor at most, and that one
     // may have looked while all of the fibers were on their way to here.
@@ -262,6 +263,7 @@ private:
     bool visit_inboxes() noexcept;  // Returns whether the shared inbox brought something.
     void visit_timers() noexcept;
     void note_cpu() noexcept;
+    void look_for_events(bool runs_out) noexcept;
     std::uint32_t note_runs() noexcept;
     [[nodiscard]] bool has_waited() noexcept;
     [[nodiscard]] bool has_waited_here() noexcept;
@@ -298,6 +300,8 @@ private:
     std::uint32_t mark_ = 0;
     os::nanoseconds marked_at_ = 0;
     std::uint32_t cut_ = 0;
+    // look_for_events(): how many looks in a row, when it ran out, were in vain or left out.
+    unsigned looks_in_vain_ = 0;
 };
 
 }  // namespace ums::sched

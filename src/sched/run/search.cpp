@@ -28,8 +28,9 @@ fiber* search::find(processor& p, carrier& c) noexcept {
     bool searching = false;
     auto rescue = needed::none;
     unused_pages::have_run();
+    bool runs_out = true;
     for (;;) {
-        p.look_around();
+        p.look_around(std::exchange(runs_out, false));
         // sync(retire): sees which caller asked, at the latest after the notify that follows the
         // request.
         if (p.retirement.is_asked.load(base::acquire)) {

@@ -221,7 +221,7 @@ public:
     // What waits in the ring has waited for long.
     [[nodiscard]] bool has_waited_here() const noexcept { return true; }
 
-    void look_around() noexcept {
+    void look_around(bool) noexcept {
         if (timers.next() <= os::now()) take_in(fire(timers, os::now(), 1));
     }
     fiber* pick_counted() noexcept;
