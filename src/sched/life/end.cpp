@@ -31,8 +31,7 @@ void measure(const fiber& f) noexcept {
 }
 
 // Runs on the stack of the fiber that runs next: the ended fiber's is no longer in use. `word` is
-// the joiner word, if the joiner was there when the end began; `other` is the joiner, if it is the
-// one that runs next.
+// the joiner word, if the joiner was there when the end began.
 void finish_end(const after_switch& h, carrier_core& c) noexcept {
     fiber& f = *h.self;
     arch::happens_after(&f.joiner);
@@ -48,29 +47,59 @@ void finish_end(const after_switch& h, carrier_core& c) noexcept {
         give_back(f, c.proc.get());
     else if (was == fiber::discarded)
         return run_again_to_drop(f, *c.proc.get());
-    else if (was != fiber::running && h.other == nullptr)
+    else if (was != fiber::running)
         let_go_on(*reinterpret_cast<parkable*>(was), *c.proc.get(), &f);
     c.proc.get()->count_end();
 }
 
+// Inside `p`. If a fiber waits in join() and may run here, it continues at once, without a queue in
+// between, and nothing is left to be done after the switch: nobody but that joiner looks at the
+// ended fiber any more, and no drain() is over while the joiner, which is of this cluster, exists.
+// Returns the joiner then, else null.
+UMS_ALWAYS_INLINE fiber* end_for_joiner(fiber& self, processor& p) noexcept {
+    // sync(join): sees the joiner.
+    const std::uintptr_t word = self.joiner.load(base::acquire);
+    if (word <= fiber::detached || !reinterpret_cast<parkable*>(word)->is_fiber) return nullptr;
+    auto* const joiner = static_cast<fiber*>(reinterpret_cast<parkable*>(word));
+    if (measure_stacks || !p.may_run(*joiner) || !p.may_continue_directly()) return nullptr;
+    arch::happens_after(&self.joiner);
+    // sync(join): publishes the fiber's end.
+    self.joiner.store(fiber::finished, base::release);
+    p.count_end_of_joined();
+    return joiner;
+}
+
+[[noreturn, gnu::noinline]] void end_anyhow(carrier_core* c, fiber* self) noexcept {
+    departure<false> leaving{c, self};
+    processor* const p = leaving.enter();
+    after_switch* after = nullptr;
+    fiber* next = end_for_joiner(*self, *p);
+    if (next == nullptr) {
+        // sync(join): as in end_for_joiner().
+        after = leaving.then(&finish_end, nullptr, self->joiner.load(base::acquire));
+        next = p->pick();
+    }
+    leaving.record(*p, trace_event::end, next);
+    leaving.for_good(next, after);
+}
+
 }  // namespace
 
+// The usual ends call no function before the switch, so they save no registers.
 void end(fiber* self) noexcept {
     arch::happens_before(&self->joiner);
     departure<false> leaving{this_carrier_core(), self};
-    processor* p = leaving.enter();
-    // A fiber that waits in join() here continues at once, without a queue in between.
-    // sync(join): sees the joiner.
-    const std::uintptr_t word = self->joiner.load(base::acquire);
-    fiber* next = nullptr;
-    if (word > fiber::detached && reinterpret_cast<parkable*>(word)->is_fiber) {
-        auto* joiner = static_cast<fiber*>(reinterpret_cast<parkable*>(word));
-        if (p->may_run(*joiner) && p->may_continue_directly()) next = joiner;
+    if (processor* const p = leaving.on->try_enter()) [[likely]] {
+        if (p->trace == nullptr) [[likely]] {
+            if (fiber* const joiner = end_for_joiner(*self, *p)) leaving.for_good(joiner, nullptr);
+            // sync(join): as in end_for_joiner().
+            const std::uintptr_t word = self->joiner.load(base::acquire);
+            if (fiber* const next = p->ready.pop_within_round())
+                leaving.for_good(next, leaving.then(&finish_end, nullptr, word));
+        }
+        leaving.stay();
     }
-    after_switch* after = leaving.then(&finish_end, next, word);
-    if (next == nullptr) next = p->pick();
-    leaving.record(*p, trace_event::end, next);
-    leaving.for_good(next, after);
+    end_anyhow(leaving.on, self);
 }
 
 // finish_join has parked the fiber in the joiner word: the ended fiber has to resume it. Call it

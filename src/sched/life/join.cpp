@@ -38,13 +38,35 @@ void finish_join(const after_switch& h, carrier_core& c) noexcept {
     let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
 }
 
-[[gnu::noinline]] void wait_for_end(carrier_core* c, fiber* target) noexcept {
-    depart(c, c->running.get(), [target](auto leaving) UMS_INLINED {
+// If the joined fiber is what runs next here, no other thread knows where it is, and it first looks
+// at its joiner word when the joiner's registers are saved: the word is written before the switch,
+// and nothing is left for after it. But a joiner that keeps its carrier leaves later than the next
+// fiber begins.
+template <bool keeps>
+UMS_ALWAYS_INLINE after_switch* publish_joiner(departure<keeps>& leaving, fiber* target,
+                                               const fiber* next) noexcept {
+    if (keeps || next != target) return leaving.then(&finish_join, target);
+    UMS_ASSERT(target->joiner.load(base::relaxed) == fiber::running, "a fiber was joined twice");
+    // relaxed: this thread runs the target next, and where that goes it takes the word along.
+    target->joiner.store(reinterpret_cast<std::uintptr_t>(static_cast<parkable*>(leaving.self)),
+                         base::relaxed);
+    return nullptr;
+}
+
+template <class Finish>
+UMS_ALWAYS_INLINE void wait_for_end(carrier_core* c, fiber* target, Finish finish) noexcept {
+    depart(c, c->running.get(), [target, finish](auto leaving) UMS_INLINED {
         processor* p = leaving.enter();
         p->ready.call_new();
-        fiber* next = p->pick();
+        fiber* const next = p->pick();
         leaving.record(*p, trace_wait::join, next, target);
-        leaving.to(next, leaving.then(&finish_join, target));
+        finish(leaving, next, publish_joiner(leaving, target, next));
+    });
+}
+
+[[gnu::noinline]] void wait_for_end(carrier_core* c, fiber* target) noexcept {
+    wait_for_end(c, target, [](auto& leaving, fiber* next, after_switch* after) UMS_INLINED {
+        leaving.to(next, after);
     });
 }
 
@@ -79,22 +101,58 @@ UMS_ALWAYS_INLINE bool wait_from(here at, fiber* f) noexcept {
     return true;
 }
 
-// Waits if it must, and frees the fiber. After a wait `here` is read again: the caller may have
-// moved.
-UMS_ALWAYS_INLINE bool join_from(here at, fiber* f) noexcept {
-    if (has_ended(f)) {
-        free_fiber(*f, at);
-        return true;
-    }
-    if (!wait_from(at, f)) [[unlikely]]
-        return false;
-    free_fiber(*f, here{});
+// A fiber waits, and frees the other. Returns true.
+[[gnu::noinline]] bool wait_and_free(carrier_core* c, fiber* target) noexcept {
+    wait_for_end(c, target, [target](auto& leaving, fiber* next, after_switch* after) UMS_INLINED {
+        constexpr bool keeps = std::remove_reference_t<decltype(leaving)>::keeps;
+        if constexpr (keeps)
+            leaving.to(next, after);
+        else
+            leaving.to_and_stay_inside(next, after);
+        const bool is_over = has_ended(target);
+        UMS_ASSERT(is_over, "a join returned before the fiber's end");
+        if constexpr (keeps) return free_fiber(*target, here{});
+        give_back(*target, leaving.on->proc.get());
+        leaving.stay();
+        arch::happens_after(&target->joiner);  // The fiber, too, and not only its processor.
+    });
     return true;
 }
 
-[[gnu::noinline]] void join_from_thread(fiber* f) noexcept {
+[[gnu::noinline]] bool free_anyhow(fiber* ended) noexcept {
+    free_fiber(*ended, here{});
+    return true;
+}
+
+// For a fiber. The usual ways call a function as the last thing, if at all, so they save no
+// registers. Returns false if a fork() has left the other behind.
+UMS_ALWAYS_INLINE bool join_from_fiber(here at, fiber* f) noexcept {
+    if (!has_ended(f)) {
+        // It will never end. Its stack is not used again: others may still name it.
+        if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
+            return false;
+        return wait_and_free(at.on, f);
+    }
+    if (processor* const p = at.on->try_enter()) [[likely]] {
+        const bool is_free = try_give_back(*f, *p);
+        at.leave();
+        if (is_free) [[likely]]
+            return true;
+    }
+    return free_anyhow(f);
+}
+
+// The same for a plain thread.
+bool join_from_thread(fiber* f) noexcept {
+    const here at;
+    if (!has_ended(f) && !wait_from(at, f)) return false;
+    free_fiber(*f, at);
+    return true;
+}
+
+[[gnu::noinline]] void join_registered(fiber* f) noexcept {
     const os::visit registered{plain_joins};
-    static_cast<void>(join_from(here{}, f));
+    static_cast<void>(join_from_thread(f));
 }
 
 [[noreturn, gnu::noinline]] void refuse_joining_itself() {
@@ -114,15 +172,17 @@ void join(sched::fiber* f) {
     const here at;
     if (at.self == f) refuse_joining_itself();
     if (at.self == nullptr) [[unlikely]]
-        return join_from_thread(f);
-    static_cast<void>(join_from(at, f));
+        return join_registered(f);
+    static_cast<void>(join_from_fiber(at, f));
 }
 
 bool join_part(sched::fiber* f) noexcept {
     const here at;
     sched::cluster& home = *f->home_cluster.get();  // Not the fiber's any more after the join.
-    const bool is_over = join_from(at, f);
-    if (at.self == nullptr) home.take_back_spawn();
+    if (at.self != nullptr) [[likely]]
+        return join_from_fiber(at, f);
+    const bool is_over = join_from_thread(f);
+    home.take_back_spawn();
     return is_over;
 }
 

@@ -10,18 +10,32 @@
 
 namespace ums::sched {
 
-// The descriptor's stack goes to the calling processor's cache (if inside), or to the depot.
-UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
+UMS_ALWAYS_INLINE void vacate(fiber& f) noexcept {
     f.id.set(0);
     f.race.destroy();
     arch::happens_before(static_cast<mem::stack_head*>(&f));
     arch::poison(f.bottom(), static_cast<std::size_t>(reinterpret_cast<char*>(&f) - f.bottom()));
+}
+
+// The descriptor's stack goes to the calling processor's cache (if inside), or to the depot.
+UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
+    vacate(f);
     if (inside != nullptr && inside->stacks.is_for(f)) [[likely]] {
         inside->stacks.put(f);
     } else {
         f.next_free = nullptr;
         depot().give(&f);
     }
+}
+
+// The usual way of give_back(), which calls no function. Returns false, without doing anything, for
+// the others.
+[[nodiscard]] UMS_ALWAYS_INLINE bool try_give_back(fiber& f, processor& inside) noexcept {
+    if (!inside.stacks.is_for(f) || inside.stacks.is_full()) [[unlikely]]
+        return false;
+    vacate(f);
+    inside.stacks.add(f);
+    return true;
 }
 
 // Call it outside any ownership.

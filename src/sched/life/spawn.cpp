@@ -382,22 +382,26 @@ UMS_ALWAYS_INLINE sched::fiber* build(mem::stack_head* head, sched::cluster* hom
 }
 
 // On a stack of the processor's cache. Null if there is none, or somebody asks for the processor.
-// Requires: the function fits onto any stack.
-UMS_ALWAYS_INLINE new_fiber spawn_begin_usually(here at, std::size_t bytes, std::size_t alignment,
-                                                std::size_t kept, const void* spawned_at) noexcept {
+// Requires: the function fits onto any stack. (Returns the storage apart: gcc packs the two into a
+// vector, and takes them out again.)
+UMS_ALWAYS_INLINE sched::fiber* spawn_begin_usually(here at, std::size_t bytes,
+                                                    std::size_t alignment, std::size_t kept,
+                                                    const void* spawned_at,
+                                                    void*& storage) noexcept {
     processor* const p = at.on->try_enter();
     if (p == nullptr) [[unlikely]]
-        return {nullptr, nullptr};
+        return nullptr;
     const origin from = take_cached(*p);
     at.leave();
     if (from.head == nullptr) [[unlikely]]
-        return {nullptr, nullptr};
+        return nullptr;
     sched::fiber* const f = build(from.head, at.self->home_cluster.get(), at.self, spawned_at);
     char* const top =
         align_down(reinterpret_cast<char*>(f) - kept - bytes, std::max<std::size_t>(alignment, 16));
     arch::make_context(f->context, top, &fiber_main, f);
     f->id.set(from.id);
-    return {f, top};
+    storage = top;
+    return f;
 }
 
 [[gnu::noinline]] new_fiber spawn_begin_anyhow(const fiber_options* options, std::size_t bytes,
@@ -442,9 +446,11 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
     const here at;
     if (options == nullptr && at.self != nullptr && bytes <= most_small_bytes &&
         alignment <= os::page_bytes) [[likely]] {
-        const new_fiber made = spawn_begin_usually(at, bytes, alignment, kept, spawned_at);
-        if (made.fiber != nullptr) [[likely]]
-            return made;
+        void* storage;
+        sched::fiber* const f =
+            spawn_begin_usually(at, bytes, alignment, kept, spawned_at, storage);
+        if (f != nullptr) [[likely]]
+            return {f, storage};
     }
     return spawn_begin_anyhow(options, bytes, alignment, kept, spawned_at);
 }
@@ -467,8 +473,9 @@ sched::fiber* fork_part(void (*run)(void*), void* callable) {
     const void* const spawned_at = __builtin_return_address(0);
     const here at;
     sched::fiber* f = nullptr;
+    void* storage;  // For nothing.
     if (at.self != nullptr) [[likely]]
-        f = spawn_begin_usually(at, 0, 1, 0, spawned_at).fiber;
+        f = spawn_begin_usually(at, 0, 1, 0, spawned_at, storage);
     if (f == nullptr) [[unlikely]]
         f = spawn_begin_anyhow(nullptr, 0, 1, 0, spawned_at).fiber;
     if (at.self == nullptr) [[unlikely]] {

@@ -46,7 +46,7 @@ public:
     }
     [[nodiscard]] bool is_round_over() const noexcept { return ticks_left_.get() == 0; }
     // Counts a switch unless the round would be over with it. Returns whether it was counted.
-    bool count_within_round() noexcept {
+    UMS_ALWAYS_INLINE bool count_within_round() noexcept {
         const std::uint32_t left = ticks_left_.get();
         if (left <= 1) return false;
         ticks_left_.set(left - 1);

@@ -33,12 +33,19 @@ public:
         }
         return head;
     }
+    // Whether another stack makes it spill some.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool is_full() const noexcept { return count_ >= most; }
     // Takes a stack of its size.
     UMS_ALWAYS_INLINE void put(mem::stack_head& head) noexcept {
+        add(head);
+        if (count_ > most) [[unlikely]]
+            spill(most / 2);
+    }
+    // The same if it is not full.
+    UMS_ALWAYS_INLINE void add(mem::stack_head& head) noexcept {
         head.next_free = first_;
         first_ = &head;
-        if (++count_ > most) [[unlikely]]
-            spill(most / 2);
+        ++count_;
     }
     [[nodiscard]] UMS_ALWAYS_INLINE bool is_for(const mem::stack_head& head) const noexcept {
         return head.home->size_class == class_;

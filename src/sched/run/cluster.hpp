@@ -251,8 +251,7 @@ UMS_ALWAYS_INLINE void processor::wake_help(bool at_once) noexcept {
 inline bool processor::has_policy() const noexcept { return home_.policy() != nullptr; }
 
 UMS_ALWAYS_INLINE void processor::count_end() noexcept {
-    // sync(drain): the fiber's end happens before a drain() that counts it. One writer.
-    counters.finished.store(counters.finished.load(base::relaxed) + 1, base::release);
+    count_end_of_joined();
     home_.fiber_left(asymmetric_);
 }
 

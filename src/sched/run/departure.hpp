@@ -72,7 +72,17 @@ public:
     // Inside. Continues `next`, or the loop if it is null. Returns on whichever carrier resumes the
     // fiber, outside.
     UMS_ALWAYS_INLINE void to(fiber* next, after_switch* after) noexcept {
-        if constexpr (keeps) return keep::switch_to(on->whole(), *self, next, after);
+        if constexpr (keeps) {
+            keep::switch_to(on->whole(), *self, next, after);
+        } else {
+            to_and_stay_inside(next, after);
+            stay();
+        }
+    }
+    // The same for a fiber with work to do inside. Not for one that keeps its carrier. stay()
+    // follows.
+    UMS_ALWAYS_INLINE void to_and_stay_inside(fiber* next, after_switch* after) noexcept {
+        static_assert(!keeps);
         const int kept_errno = os::read_errno(on->errno_at);
         on->running.set(next);
         arch::start_switch(self->shadow, next != nullptr ? next->shadow : on->loop_shadow);
@@ -85,7 +95,6 @@ public:
             h->finish(*h, *on);
         }
         os::write_errno(on->errno_at, kept_errno);
-        on->leave(self->race);
     }
     // The same for a fiber whose carrier has no processor, from outside: for the loop.
     UMS_ALWAYS_INLINE void to_loop(after_switch* after) noexcept {

@@ -100,13 +100,13 @@ public:
     [[gnu::noinline]] fiber* pick_at_round_end(fiber* yielder = nullptr) noexcept;
     // Whether the processor may switch to a fiber past the queues: not if a policy of the
     // application's decides, or if the round is over. Counts the switch.
-    [[nodiscard]] bool may_continue_directly() noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE bool may_continue_directly() noexcept {
         return !ready.always_looks() && ready.count_within_round();
     }
 
     // --- What is ready. Call these inside. ---
     // Whether make_ready() may be told of this fiber: it belongs here.
-    [[nodiscard]] bool may_run(const fiber& f) const noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE bool may_run(const fiber& f) const noexcept {
         return belongs_here(f) && !scatters_;
     }
     // Where a fiber goes among those of this processor if no policy of the application's decides.
@@ -154,6 +154,12 @@ public:
     // A fiber has ended, or left for another cluster, and nothing of it is in use here. Call it
     // inside.
     UMS_ALWAYS_INLINE void count_end() noexcept;
+    // The same while another fiber of the cluster is there for certain: a drain() waits for that
+    // one, too, so nobody need look whether there is one.
+    UMS_ALWAYS_INLINE void count_end_of_joined() noexcept {
+        // sync(drain): the fiber's end happens before a drain() that counts it. One writer.
+        counters.finished.store(counters.finished.load(base::relaxed) + 1, base::release);
+    }
 
     // Waits for something to run, at most until `limit`; if `takes_events`, in the engine. Call it
     // outside.
@@ -268,7 +274,7 @@ private:
     [[nodiscard]] bool has_waited() noexcept;
     [[nodiscard]] bool has_waited_here() noexcept;
     void receive(fiber* list) noexcept;
-    [[nodiscard]] bool belongs_here(const fiber& f) const noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE bool belongs_here(const fiber& f) const noexcept {
         const processor* only = f.pinned_to.get();
         return f.home_cluster.get() == &home_ && (only == nullptr || only == this);
     }
