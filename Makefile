@@ -106,8 +106,9 @@ bench: peers build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html
 	@echo "The page is file://$(CURDIR)/build/report.html"
 
-figures: peers build ## every figure of README made again, and compared with what it says: ten minutes
-	@tools/figures build/release/ums
+figures: PAGE = README.md
+figures: peers build ## every figure of README made again, and compared: ten minutes; or PAGE=docs/results.md
+	@tools/figures build/release/ums $(PAGE)
 
 asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
 	$(call check,asan)

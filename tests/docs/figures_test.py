@@ -140,6 +140,38 @@ class Figures(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "exit status 2"):
                 self.run_page(folder, page, "exit 2")
 
+    def test_a_grid_compares_each_number_with_its_base(self):
+        part = figures.Part
+        page = ("| | fib |\n|---|---|\n| slow | 1,040 / 2.0 |\n| fast | 10 / 1.0 |\n\n"
+                "| at once | threads | fibers |\n|---|---|---|\n| 16 | 10 | 20 |\n")
+        tree = figures.Grid("ums bench tree", {"slow": ("a", {}), "fast": ("b", {})}, [
+            [part("ns", 1e-3, None, {"cut": 0}), part("ns", 1e-3, None, {"cut": lambda n: n != 0})]], "fast")
+        pairs = figures.Grid("ums bench pairs", {"16": (None, {"n": 16})},
+                             [[part("us", 1, "threads")], [part("us", 1, "ums")]], [0, 0])
+        (first, rows), (second, others) = figures.grids_of(page)
+        self.assertEqual((first, second), (("", "fib"), ("at once", "threads")))
+        measured = [row("a", ns=2_080_000, cut=0), row("a", ns=4200, cut=20), row("b", ns=20_000, cut=0),
+                    row("b", ns=2000, cut=20)]
+        lines, wrong = figures.compared_grid(tree, rows, {"rows": measured})
+        self.assertEqual((len(lines), wrong), (4, 0), lines)
+        measured[1]["ns"] = 6000
+        lines, wrong = figures.compared_grid(tree, rows, {"rows": measured})
+        self.assertEqual((wrong, lines[1].count("DIFFERS")), (1, 1), lines)
+        measured = [row("threads", us=5, n=16), row("ums", us=7, n=16), row("ums", us=10, n=1)]
+        self.assertEqual(figures.compared_grid(pairs, others, {"rows": measured})[1], 1)
+        without_base = {"rows": measured[1:]}
+        self.assertEqual(figures.compared_grid(pairs, others, without_base)[1], 2)
+
+
+class Results(unittest.TestCase):
+    def test_the_tables_of_results_are_known(self):
+        text = (ROOT / "docs/results.md").read_text()
+        self.assertEqual(figures.rows_of(text), [])
+        self.assertEqual(figures.unknown_grids(figures.grids_of(text), text), [])
+        for other in (text.replace("| TBB |", "| Cilk |"), text.replace("`ums bench jobs`", "`ums bench job`"),
+                      text.replace("| short p50 |", "| p50 |")):
+            self.assertNotEqual(figures.unknown_grids(figures.grids_of(other), other), [])
+
 
 class Readme(unittest.TestCase):
     def test_the_rows_of_readme_are_known(self):
