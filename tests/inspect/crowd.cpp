@@ -2,8 +2,8 @@
 //
 // crowd COUNT: a program to be inspected. COUNT fibers of each kind wait, and each is named after
 // what it waits for: mutex-0, join-17. The program says so in one line, then reads a line from
-// standard input: "abort" makes it dump core, "late" prints how late the ticker was, anything else
-// ends it at once.
+// standard input: "abort" makes it dump core, "late" prints how late the ticker was, "run" makes a
+// fiber compute until "rest", anything else ends it at once.
 //
 // crowd COUNT ticker: the same, and one more fiber, which wakes up every millisecond.
 // crowd COUNT alone: the same on one processor.
@@ -80,7 +80,14 @@ void yield_together(long times) {
     for (ums::fiber& one : all) one.join();
 }
 
+std::atomic<bool> may_rest{false};
+
+void run_without_a_switch() {
+    while (!may_rest) ++ended;
+}
+
 [[noreturn]] void obey() {
+    ums::fiber runner;
     for (;;) {
         char line[16] = {};
         const ssize_t n = ::read(0, line, sizeof line - 1);
@@ -89,6 +96,15 @@ void yield_together(long times) {
             yield_together(std::strtol(line + 6, nullptr, 10));
             std::puts("done");
             std::fflush(stdout);
+            continue;
+        }
+        if (n > 0 && std::strncmp(line, "run", 3) == 0) {
+            runner = ums::fiber{ums::fiber_options{.name = "runner"}, &run_without_a_switch};
+            continue;
+        }
+        if (n > 0 && std::strncmp(line, "rest", 4) == 0) {
+            may_rest = true;
+            runner.join();
             continue;
         }
         if (n <= 0 || std::strncmp(line, "late", 4) != 0) ::_exit(0);

@@ -15,6 +15,7 @@
 #include "profile.hpp"
 #include "ps.hpp"
 #include "run/run.hpp"
+#include "slow.hpp"
 #include "stack.hpp"
 #include "top.hpp"
 #include "trace.hpp"
@@ -54,6 +55,8 @@ int main(int argc, char** argv) {
     tool::add_top(app, asked_top);
     tool::profile_request asked_profile;
     tool::add_profile(app, asked_profile);
+    tool::slow_request asked_slow;
+    tool::add_slow(app, asked_slow);
     app.add_subcommand("info", "what the library is and what it chose on this machine");
 
     return tool::run_command(app, argc, argv, [&] {
@@ -66,11 +69,11 @@ int main(int argc, char** argv) {
         if (app.got_subcommand("run")) return tool::run(asked_run);
         if (app.got_subcommand("top")) return printed(tool::top(asked_top));
         if (app.got_subcommand("profile")) return printed(tool::profile(asked_profile));
+        if (app.got_subcommand("slow")) return printed(tool::slow(asked_slow));
         if (!app.got_subcommand("info"))
             throw tool::usage_error{
-                "expected a command: bench, check-policy, info, profile, ps, run, stack, top or "
-                "trace; "
-                "see ums --help"};
+                "expected a command: bench, check-policy, info, profile, ps, run, slow, stack, top "
+                "or trace; see ums --help"};
         fmt::print("{}", tool::info());
         return printed(0);
     });

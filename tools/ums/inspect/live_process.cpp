@@ -453,6 +453,12 @@ std::int64_t live_process::glimpse(int tid,
     return ns;
 }
 
+std::int64_t live_process::on_cpu_ns(int tid) const {
+    std::int64_t ns = -1;
+    std::ifstream{proc(fmt::format("task/{}/schedstat", tid))} >> ns;
+    return ns;
+}
+
 std::int64_t live_process::now() const {
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC, &t);

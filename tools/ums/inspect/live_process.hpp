@@ -37,6 +37,9 @@ public:
     [[nodiscard]] std::string warning() const override { return warning_; }
     std::int64_t let_go() override;
 
+    // How long a thread has been on a CPU since its start, up to some ms ago if it runs; -1: not
+    // known.
+    [[nodiscard]] std::int64_t on_cpu_ns(int tid) const;
     // Stops one thread for some microseconds and calls `look` meanwhile, on another thread. Use it
     // for a thread that is in no system call, because then nothing is interrupted. Returns for how
     // long it was stopped, in ns; 0: it is not of this process, or cannot be stopped soon.

@@ -36,29 +36,35 @@ std::size_t bytes_to_copy(const fiber_record& f) {
 call_stack of_running(const snapshot& s, const fiber_record& f, unwinder& by) {
     assert(f.carrier < s.carriers.size() && "a fiber runs on a carrier that was not read");
     const carrier_record& c = s.carriers[f.carrier];
-    call_stack found;
-    // A thread in a system call is left alone: its registers are known well enough.
-    const bool in_call = c.thread && c.thread->call.value_or(-1) >= 0;
-    const bool is_known = c.thread && c.thread->at.is_known[registers::ip];
-    const auto* live = dynamic_cast<const live_process*>(&s.of());
-    if (live != nullptr && !in_call && !(is_known && c.thread->at.is_known[registers::bp])) {
-        registers then;
-        std::vector<char> bytes;
-        live->glimpse(c.tid, [&](const registers& now) {
-            if (s.of().get<address>(c.running_at).value_or(0) != f.at) return;
-            then = now;
-            const address sp = now.value[registers::sp];
-            if (sp < f.stack_begin || sp >= f.at) return;
-            bytes.resize(std::min<std::uint64_t>(f.at - sp, copied_most));
-            if (!s.of().read(sp, bytes.data(), bytes.size())) bytes.clear();
-        });
-        return by.unwind(then, {then.value[registers::sp], bytes});
-    }
-    if (is_known) found = by.unwind(c.thread->at, {});
-    return found;
+    return stack_of_running(
+        s.of(), c.thread, f.stack_begin, f.at,
+        [&] { return s.of().get<address>(c.running_at).value_or(0) == f.at; }, by);
 }
 
 }  // namespace
+
+call_stack stack_of_running(const process& of, const std::optional<thread_state>& thread,
+                            address begin, address end, const std::function<bool()>& is_still,
+                            unwinder& by) {
+    if (!thread) return {};
+    // A thread in a system call is left alone: its registers are known well enough.
+    const bool in_call = thread->call.value_or(-1) >= 0;
+    const bool is_known = thread->at.is_known[registers::ip];
+    const auto* live = dynamic_cast<const live_process*>(&of);
+    if (live == nullptr || in_call || (is_known && thread->at.is_known[registers::bp]))
+        return is_known ? by.unwind(thread->at, {}) : call_stack{};
+    registers then;
+    std::vector<char> bytes;
+    live->glimpse(thread->tid, [&](const registers& now) {
+        if (!is_still()) return;
+        then = now;
+        const address sp = now.value[registers::sp];
+        if (sp < begin || sp >= end) return;
+        bytes.resize(std::min<std::uint64_t>(end - sp, copied_most));
+        if (!of.read(sp, bytes.data(), bytes.size())) bytes.clear();
+    });
+    return by.unwind(then, {then.value[registers::sp], bytes});
+}
 
 std::vector<call_stack> stacks_of(const snapshot& s, std::span<const std::uint32_t> fibers,
                                   unwinder& by) {

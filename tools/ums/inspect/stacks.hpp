@@ -3,6 +3,8 @@
 
 // tools/ums/inspect/stacks.hpp: the call stacks of fibers.
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +21,14 @@ namespace tool::inspect {
 [[nodiscard]] std::vector<call_stack> stacks_of(const snapshot& s,
                                                 std::span<const std::uint32_t> fibers,
                                                 unwinder& by);
+
+// The stack, from `begin` to `end`, of the fiber that a thread runs. The thread is stopped for some
+// microseconds, unless it is in a system call. No frames if `is_still`, which is asked while it is
+// stopped, says that it has switched.
+[[nodiscard]] call_stack stack_of_running(const process& of,
+                                          const std::optional<thread_state>& thread, address begin,
+                                          address end, const std::function<bool()>& is_still,
+                                          unwinder& by);
 
 // Fibers with the same calls, which are in the same state and wait for the same kind of thing.
 struct stack_group {

@@ -58,13 +58,6 @@ bool is_at_work(int pid, int tid) {
     return policy != idle_policy;
 }
 
-// The time that it has been on a CPU since its start, in ns; -1: not known.
-std::int64_t on_cpu_ns(int pid, int tid) {
-    std::int64_t ns = -1;
-    std::ifstream{thread_file(pid, tid, "schedstat")} >> ns;
-    return ns;
-}
-
 // The frame that begins every fiber says nothing.
 bool is_entry(const std::string& function) {
     constexpr std::string_view begins[] = {
@@ -190,7 +183,7 @@ void sampler::find_threads() {
     for (const auto& entry : std::filesystem::directory_iterator{folder, gone})
         threads_.push_back(std::stoi(entry.path().filename().string()));
     for (const int tid : threads_)
-        if (!cpu_of_.contains(tid)) cpu_of_[tid] = on_cpu_ns(of_.pid(), tid);
+        if (!cpu_of_.contains(tid)) cpu_of_[tid] = of_.on_cpu_ns(tid);
     if (threads_.empty()) throw std::runtime_error{fmt::format("process {} has ended", of_.pid())};
     carrier_of_.clear();
     std::unordered_set<address> seen;
@@ -221,7 +214,7 @@ void sampler::look_on_cpu() {
     for (const int tid : threads_) {
         if (!is_at_work(of_.pid(), tid)) continue;
         // A thread that has waited for a CPU all the time has used none.
-        const std::int64_t now = on_cpu_ns(of_.pid(), tid);
+        const std::int64_t now = of_.on_cpu_ns(tid);
         const std::int64_t used = now - std::exchange(cpu_of_[tid], now);
         if (used <= 0) continue;
         const auto carrier = carrier_of_.find(tid);
