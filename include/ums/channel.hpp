@@ -45,7 +45,6 @@
 //            moves by copying needs no read-modify-write while all waits (unbounded: all values)
 //            are of one processor; the first user from elsewhere then pays a system call, once.
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <iterator>
@@ -258,13 +257,14 @@ private:
     template <class Container>
     batch receive_bytes(Container& into, std::size_t most, deadline limit,
                         const std::stop_token& stop) {
-        constexpr std::size_t piece = std::max<std::size_t>(1024 / sizeof(T), 1);
+        constexpr std::size_t piece = sizeof(T) < 1024 ? 1024 / sizeof(T) : 1;
         alignas(T) std::byte values[piece * sizeof(T)];
         batch result;
         while (result.count < most) {
+            const std::size_t missing = most - result.count;
             std::size_t got = 0;
             calls::receive_bytes(
-                state_, {nullptr, nullptr, (std::min)(piece, most - result.count), values}, got);
+                state_, {nullptr, nullptr, missing < piece ? missing : piece, values}, got);
             T* const first = std::launder(reinterpret_cast<T*>(values));
             into.insert(into.end(), std::make_move_iterator(first),
                         std::make_move_iterator(first + got));
@@ -285,11 +285,12 @@ private:
         constexpr std::size_t piece = 16;
         batch result;
         while (result.count < most) {
+            const std::size_t missing = most - result.count;
             std::optional<T> values[piece];
             const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
                                               return static_cast<std::optional<T>*>(first) + i;
                                           },
-                                          values, (std::min)(piece, most - result.count)};
+                                          values, missing < piece ? missing : piece};
             std::size_t got = 0;
             channel_status status{};
             const auto append = [&] {

@@ -3,7 +3,8 @@
 """compile_cost.py COMPILER INCLUDE...  what starts a fiber costs the compiler no more than std's
 
 Each spawn of a program has its own types. Counts the functions that the compiler makes for one, as
-std does for a thread or a future: a number that is the same on each machine.
+std does for a thread or a future: a number that is the same on each machine. And counts the lines
+that it reads for the headers, which is nearly all that a small program costs.
 """
 
 import re
@@ -39,6 +40,17 @@ PAIRS = (
     ),
 )
 
+# A header, and how many times the lines of <thread> it may have.
+HEADERS = (("ums/run.hpp", 1.8), ("ums/ums.hpp", 2.1))
+
+
+def lines_of(header):
+    command = [sys.argv[1], "-std=c++20", "-E", "-P", "-x", "c++", "-"]
+    command += [f"-I{i}" for i in sys.argv[2:]]
+    text = f"#include <cstdio>\n#include <{header}>\n"
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    return run.stdout.count("\n")
+
 
 program = BOTH
 for i, pair in enumerate(PAIRS):
@@ -56,6 +68,13 @@ if run.returncode:
 made = re.findall(r"^\t\.type\t(\S+),\s*@function", run.stdout, re.MULTILINE)
 
 failed = False
+least = lines_of("thread")
+for header, most in HEADERS:
+    times = lines_of(header) / least
+    print(f"<{header}> has {times:.2f} times the lines of <thread>")
+    if times > most:
+        failed = True
+        print(f"     more than {most} times")
 if any("8spawningC" in name for name in made):
     failed = True
     print("impl::spawning's constructor is not inlined: each spawn would be shown at one place")

@@ -6,6 +6,7 @@
 #include "matmul.hpp"
 #include "run.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
