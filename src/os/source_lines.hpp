@@ -70,10 +70,10 @@ public:
 private:
     struct place {
         std::uintptr_t at, base;  // base: what its file was moved by.
-        const char* function;     // A dynamic symbol; null: none.
+        const char* function;     // A dynamic symbol, or null.
         std::uintptr_t function_at;
-        const char* file;  // Null: in none.
-        const char* text;  // What the helper said; null: nothing.
+        const char* file;  // The file that it is in, or null.
+        const char* text;  // What the helper said, or null.
         unsigned text_bytes;
     };
     [[nodiscard]] const place* find(std::uintptr_t at) const noexcept;

@@ -148,10 +148,10 @@ public:
     bool histories = false;
     // Whether clocks are kept: there are more states, and orders count.
     bool checks_orders = false;
-    // Weakens the order of one access. Null: none.
+    // The access whose order is weakened, or null.
     const site* weakened = nullptr;
     std::memory_order weakened_to = std::memory_order_relaxed;
-    // Collects the accesses that were made with more than `relaxed`. Null: does not collect.
+    // Where the accesses that were made with more than `relaxed` are collected, or null.
     std::map<std::string, site>* sites = nullptr;
 
     model() {

@@ -24,8 +24,8 @@ struct installed {
     interrupt_signal::handler on_interrupt;
     base::atomic<bool> exists;
     base::atomic<interrupt_signal::behind> behind;  // Takes the place of `before`, if not null.
-    // Our handler could not be taken away, because this one lay above, which may pass signals on to
-    // ours, or put ours back. Null: it could.
+    // The handler that lay above ours when ours was to go. It may pass signals on to ours, or put
+    // ours back, so ours had to stay. Null if ours could go.
     void (*above)(int, siginfo_t*, void*);
 };
 constinit installed all[_NSIG] = {};

@@ -54,9 +54,9 @@ public:
     [[nodiscard]] static bool is_usable(int signal) noexcept;
 
     // Gives the signals of other senders to `handler`, as if it had been there before: in our place
-    // it would get our signals. Null: to what was there before, which `before` says. Returns false
-    // if ours is not installed for the number: then use sigaction(). Once ours goes, `handler` is
-    // in its place. Not while an object is made or destroyed for the number.
+    // it would get our signals. If `handler` is null, they go to what was there before: `before`.
+    // Returns false if ours is not installed for the number: then use sigaction(). Once ours goes,
+    // `handler` is in its place. Not while an object is made or destroyed for the number.
     using behind = void (*)(int number);
     static bool put_behind(int number, behind handler, struct sigaction* before = nullptr) noexcept;
 
