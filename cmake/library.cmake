@@ -29,15 +29,6 @@ set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/os/thread_slot.cpp ${PROJECT_SOURC
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/runtime/metrics.cpp ${PROJECT_SOURCE_DIR}/src/runtime/root.cpp
     ${PROJECT_SOURCE_DIR}/src/runtime/stats.cpp ${PROJECT_SOURCE_DIR}/src/workers/root.cpp
     APPEND PROPERTY COMPILE_DEFINITIONS "UMS_VERSION=\"${PROJECT_VERSION}\"")
-# Without it there is only the epoll engine.
-find_library(UMS_URING_LIBRARY uring)
-find_path(UMS_URING_INCLUDE liburing.h)
-set(ums_pc_uring "")
-if(UMS_URING_LIBRARY AND UMS_URING_INCLUDE)
-    set(ums_pc_uring -luring)
-    target_compile_definitions(ums_objects PRIVATE UMS_HAS_URING)
-    target_include_directories(ums_objects SYSTEM PRIVATE ${UMS_URING_INCLUDE})
-endif()
 # initial-exec: the one thread-local pointer costs no call to __tls_get_addr in the shared library
 # either. It fits into the surplus that the C library keeps for dlopen().
 target_compile_options(ums_objects PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ftls-model=initial-exec>)
@@ -70,9 +61,6 @@ foreach(library IN ITEMS ums_static ums_shared)
         $<$<COMPILE_LANG_AND_ID:C,GNU,Clang>:-fstack-clash-protection>
         $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-fstack-clash-protection>)
     target_link_libraries(${library} PUBLIC Threads::Threads)
-    if(ums_pc_uring)
-        target_link_libraries(${library} PRIVATE uring)
-    endif()
     set_target_properties(${library} PROPERTIES OUTPUT_NAME ums LINKER_LANGUAGE CXX)
 endforeach()
 set_target_properties(ums_static PROPERTIES EXPORT_NAME ums)

@@ -29,8 +29,6 @@ set(ums_variant_monitor UMS_BLOCK=monitor)
 set(ums_variant_p1 UMS_PROCESSORS=1)
 set(ums_variant_deadlock UMS_DEBUG=deadlock=abort)
 set(ums_variant_nomembarrier UMS_DEBUG=membarrier=off)
-set(ums_variant_epoll UMS_IO=epoll)
-set(ums_variant_uring UMS_IO=uring)
 set(ums_variant_nosync UMS_DEBUG=tsan=no_sync)  # Only where TSan is.
 
 # The options the sanitizers run with. There are no suppressions.

@@ -245,7 +245,6 @@ def own_server(cell):
 def start_server(cell, cpu, folder):
     """The server, and a function that starts to read what it says and returns its port."""
     bench, runtime = cell["bench"], cell["runtime"]
-    environment = {}
     if runtime == "nginx":
         return start_nginx(cell, cpu, folder)
     if runtime == "memcached":
@@ -253,11 +252,8 @@ def start_server(cell, cpu, folder):
     if runtime == "node":
         command = [installed("node"), HERE / f"{bench}-node.js"]
     else:
-        runtime, space, engine = runtime.partition(" ")
-        if space:
-            environment["UMS_IO"] = {"epoll": "epoll", "io_uring": "uring"}[engine]
         command = own_server(cell) if runtime == "ums" else [built(f"{bench}-{runtime.replace('.', '_')}")]
-    server = Child(command, cpu, **environment)
+    server = Child(command, cpu)
     return server, lambda: int(server.start(r"listening on 127\.0\.0\.1:(\d+)").group(1))
 
 

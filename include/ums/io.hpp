@@ -24,11 +24,10 @@
 //            were adopted (adopt()) keep a lasting registration, which saves system calls; forget()
 //            and the release() of net:: give it up. Others may read, write, poll and duplicate
 //            their numbers, but must not close them or put another file under them: later waits on
-//            the number could last for ever, calls could block, and with io_uring the file would
-//            stay open.
+//            the number could last for ever, and calls could block.
 // Blocking:  parks the fiber, never its processor; blocks a plain kernel thread. Regular files,
 //            directories and block devices are always "ready", so the off-load pool
-//            (ums/offload.hpp) or io_uring runs their operations.
+//            (ums/offload.hpp) runs their operations.
 // Fairness:  several fibers may wait for one descriptor; which of them gets what comes is not
 //            specified.
 // Ordering:  the kernel's; a close() happens before the return of the waits that it ends.
@@ -170,9 +169,5 @@ UMS_EXPORT result<std::size_t> select(int count, fd_set* in, fd_set* out, fd_set
                                       const limits& l = {});
 UMS_EXPORT result<std::size_t> epoll_wait(int epoll, epoll_event* events, int most,
                                           const limits& l = {});
-
-// Names the engine that waits for events, "epoll" or "io_uring", and says why. While no runtime is
-// running it names the engine that the last start asked for; before the first start, the default.
-[[nodiscard]] UMS_EXPORT std::string engine_name();
 
 }  // namespace ums::io

@@ -73,13 +73,6 @@ enum class block_detection {
     off,        // Does not learn: only marked calls give their processor up.
 };
 
-// The kernel interface that waits for the events of descriptors (ums/io.hpp).
-enum class io_engine {
-    automatic,  // epoll
-    epoll,
-    uring,  // io_uring; epoll where the kernel refuses it
-};
-
 // The default of options::time_slice_us.
 inline constexpr std::uint32_t default_time_slice_us = 10'000;
 
@@ -163,9 +156,6 @@ struct options {
     // An unavailable detector that was requested by name fails the start.
     // [UMS_BLOCK=auto|monitor|off]
     block_detection block = block_detection::automatic;
-
-    // The engine for descriptors. [UMS_IO=auto|epoll|uring]
-    io_engine io = io_engine::automatic;
 
     // Seed of every random choice the scheduler makes. [UMS_DEBUG=seed=NUMBER]
     std::uint64_t seed = 1;

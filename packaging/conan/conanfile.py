@@ -52,8 +52,6 @@ class Libums(ConanFile):
         toolchain = CMakeToolchain(self)
         for what in ("TESTS", "BENCH", "TOOLS", "EXAMPLES", "MPI"):
             toolchain.cache_variables[f"UMS_BUILD_{what}"] = False
-        # A liburing of this machine would make the package depend on it.
-        toolchain.cache_variables["UMS_URING_LIBRARY"] = "OFF"
         toolchain.generate()
 
     def build(self):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nosync epoll uring
+// variants: migrate fifo p1 nosync
 #include "ums/io.hpp"
 
 #include <array>
@@ -182,8 +182,7 @@ TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
                 EXPECT_EQ(io::read(in, c, sizeof c).value(), 1u);
                 writer.join();
             }
-            // The event of a byte that was read before it was told may come late: the kernel tells
-            // io_uring's when the thread that asked next enters it.
+            // The event of a byte that was read before it was told may come late.
             ums::result<void> ready = io::wait_readable(in, ums::deadline{});
             for (; ready; ready = io::wait_readable(in, ums::deadline{}))
                 EXPECT_EQ(io::read(in, c, sizeof c, ums::deadline{}).error(), std::errc::timed_out);

@@ -26,7 +26,7 @@ namespace {
 constexpr const char* known[] = {
     "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_POLICY",          "UMS_PIN",   "UMS_SPIN_NS",
     "UMS_CARRIERS",   "UMS_SIGNAL",      "UMS_WARM_STACKS",     "UMS_BLOCK", "UMS_TIME_SLICE_US",
-    "UMS_IO",         "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_TRACE", "UMS_DEBUG",
+    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_TRACE", "UMS_DEBUG",
     "UMS_CPUS",       "UMS_FOLLOW_CPUS",
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The system calls of the runtime fail, one at a time. Each small program below runs once for each
-// call that it makes through os::system and os::io_system, or that the C library and liburing make
+// call that it makes through os::system and os::io_system, or that the C library makes
 // for the runtime; for each errno that the call may give; and for the k-th call, once and from
 // there on. The program must come to its end, or report the error, or end by one line on standard
 // error. Neither a fiber, a kernel thread, a descriptor nor a mapping may be left, and the same
@@ -56,8 +56,6 @@
 #include "support/scale.hpp"
 #include "ums/ums.hpp"
 
-struct io_uring;
-struct io_uring_params;
 
 #if defined(UMS_ASAN) || defined(UMS_TSAN)
 
@@ -156,8 +154,6 @@ const std::vector<call> calls{
     {"epoll_ctl", {ENOMEM, ENOSPC, EEXIST, ENOENT, EPERM}, SYS_epoll_ctl},
     {"epoll_pwait", {EINTR, EPERM, ENOSYS}, SYS_epoll_pwait},
     {"epoll_pwait2", {EINTR, EPERM, ENOSYS}, SYS_epoll_pwait2},
-    {"io_uring_setup", {ENOSYS, EPERM, ENOMEM, EMFILE, ENFILE, EINVAL}, SYS_io_uring_setup},
-    {"io_uring_enter", {EINTR, EAGAIN, EBUSY, ENOMEM, EOPNOTSUPP}, SYS_io_uring_enter},
     {"ppoll", {EINTR, ENOMEM, EPERM, ENOSYS}, SYS_ppoll},
     {"fcntl", {EMFILE, EINVAL, EPERM, EACCES}, SYS_fcntl},
     {"fstat", {EPERM, ENOSYS}, SYS_fstat},  // Of a descriptor that is there nothing else fails.
@@ -178,7 +174,7 @@ const std::vector<call> calls{
     {"pidfd_open", {EMFILE, ENFILE, ENODEV, ENOMEM, ENOSYS, EPERM}, SYS_pidfd_open},
     {"waitid", {EINTR, EPERM, ENOSYS}, SYS_waitid},
     {"wait4", {EINTR}, SYS_wait4},
-    // Of the C library and liburing.
+    // Of the C library.
     {"pthread_create", {EAGAIN, EPERM, ENOSYS}},
     {"sigaction", {ENOMEM, EPERM}},
     {"sigaltstack", {ENOMEM, EPERM}},
@@ -186,8 +182,6 @@ const std::vector<call> calls{
     {"sched_getaffinity", {EINVAL, EPERM, ESRCH, ENOSYS}},
     {"sched_setscheduler", {EINVAL, EPERM, ESRCH, ENOSYS}},
     {"pthread_getattr_np", {ENOMEM, ENOENT, EACCES, EMFILE}},
-    {"io_uring_queue_init_params", {ENOSYS, EPERM, ENOMEM, EMFILE, ENFILE, EINVAL}},
-    {"io_uring_submit", {EINTR, EAGAIN, EBUSY, ENOMEM}},
 };
 
 constexpr std::size_t most_calls = 128;
@@ -351,9 +345,6 @@ FAILS(sched_getaffinity, (errno = error, -1), (pid_t tid, std::size_t bytes, cpu
 FAILS(sched_setscheduler, (errno = error, -1), (pid_t tid, int policy, const sched_param* given),
       (tid, policy, given))
 FAILS(pthread_getattr_np, error, (pthread_t of, pthread_attr_t* a), (of, a))
-FAILS(io_uring_queue_init_params, -error, (unsigned entries, io_uring* ring, io_uring_params* p),
-      (entries, ring, p))
-FAILS(io_uring_submit, -error, (io_uring * ring), (ring))
 
 namespace {
 
@@ -459,8 +450,8 @@ void timers() {
     });
 }
 
-void echo_over(ums::io_engine engine) {
-    ums::run({.processors = 2, .io = engine}, [] {
+void echo() {
+    ums::run({.processors = 2}, [] {
         int there[2], back[2];
         io::pipe(there).value();
         owned in{there[0]}, out{there[1]};
@@ -481,11 +472,9 @@ void echo_over(ums::io_engine engine) {
         server.join();
     });
 }
-void echo_over_epoll() { echo_over(ums::io_engine::epoll); }
-void echo_over_uring() { echo_over(ums::io_engine::uring); }
 
-void adopt_over(ums::io_engine engine) {
-    ums::run({.processors = 2, .io = engine}, [] {
+void adopt() {
+    ums::run({.processors = 2}, [] {
         int ends[2];
         expect(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair()");
         owned here{ends[0]}, there{ends[1]};
@@ -508,8 +497,6 @@ void adopt_over(ums::io_engine engine) {
         reader.join();
     });
 }
-void adopt_by_epoll() { adopt_over(ums::io_engine::epoll); }
-void adopt_by_uring() { adopt_over(ums::io_engine::uring); }
 
 void connect() {
     ums::run({.processors = 2}, [] {
@@ -689,10 +676,8 @@ constexpr program programs[] = {
     {"large_stacks", &large_stacks},
     {"sleep", &sleep},
     {"timers", &timers},
-    {"echo_over_epoll", &echo_over_epoll},
-    {"echo_over_uring", &echo_over_uring},
-    {"adopt_by_epoll", &adopt_by_epoll},
-    {"adopt_by_uring", &adopt_by_uring},
+    {"echo", &echo},
+    {"adopt", &adopt},
     {"connect", &connect},
     {"hand_off", &hand_off},
     {"marked_blocks", &marked_blocks},

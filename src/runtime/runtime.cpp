@@ -101,7 +101,6 @@ void start(const options& asked) {
         mem::remove_overflow_report();
         throw;
     }
-    io::choose_engine(io_kind(o.io), o.processors);
     io::start();
     sched::cluster_access::set(standard_name(), made->standard.get());
     // sync(runtime): publishes the cluster to threads that make fibers.
@@ -110,12 +109,6 @@ void start(const options& asked) {
 }
 
 }  // namespace
-
-io::engine_kind io_kind(io_engine kind) noexcept {
-    return kind == io_engine::epoll   ? io::engine_kind::epoll
-           : kind == io_engine::uring ? io::engine_kind::uring
-                                      : io::engine_kind::automatic;
-}
 
 running_runtime* current() noexcept {
     return the_runtime.load(base::acquire);  // sync(runtime)

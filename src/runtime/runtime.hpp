@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include "io/engine/engine.hpp"
 #include "runtime/carrier_watch.hpp"
 #include "runtime/cpu_follower.hpp"
 #include "runtime/settings.hpp"
@@ -29,9 +28,6 @@ struct running_runtime {
 running_runtime* current() noexcept;
 // For runtime/fork.cpp, in the child: it takes the place of the parent's.
 void replace(running_runtime* by) noexcept;
-
-// The name that the engines use.
-io::engine_kind io_kind(io_engine kind) noexcept;
 
 // Makes the default cluster as `r.set` says; it is not started. Requires: r.watch is set.
 void make_standard(running_runtime& r);

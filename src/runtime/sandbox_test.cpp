@@ -163,7 +163,7 @@ const child_program waits_confined{
 child_end wait_confined(long call, int error, bool later = false) {
     child_arguments a{std::to_string(call), std::to_string(error)};
     if (later) a.emplace_back("later");
-    return run_child("waits_confined", a, {{"UMS_IO", "epoll"}});
+    return run_child("waits_confined", a);
 }
 
 // An older container's profile knows no new calls, and a program's own only those that it makes.

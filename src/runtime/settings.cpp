@@ -99,10 +99,6 @@ void read_environment(options& o) {
                                                static_cast<std::uint64_t>(SIGRTMIN),
                                                static_cast<std::uint64_t>(SIGRTMAX)));
     o.block = static_cast<block_detection>(detector(static_cast<int>(o.block)));
-    o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
-                                       {{"auto", static_cast<int>(io_engine::automatic)},
-                                        {"epoll", static_cast<int>(io_engine::epoll)},
-                                        {"uring", static_cast<int>(io_engine::uring)}}));
     // The UMS API uses it, perhaps later, perhaps never.
     static_cast<void>(stats_files());
     static_cast<void>(stats_directory());

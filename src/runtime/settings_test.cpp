@@ -213,7 +213,6 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_STATS_FILES", {"", "1", "no"}},
         {"UMS_STATS_DIRECTORY", {"", "here", "./here"}},
         {"UMS_WARM_STACKS", {"", "-1", "4294967296", "many"}},
-        {"UMS_IO", {"", "1", "io_uring"}},
         {"UMS_DEBUG",
          {"guard=",
           "guard=none",
@@ -268,7 +267,6 @@ TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
                                      {"UMS_STATS_DIRECTORY", "/tmp"},
                                      {"UMS_WARM_STACKS", "10"},
                                      {"UMS_BLOCK", "monitor"},
-                                     {"UMS_IO", "uring"},
                                      {"UMS_TRACE", "off"},
                                      {"UMS_DEBUG",
                                       "guard=mprotect,times,migrate,measure_stacks,deadlock=abort,"

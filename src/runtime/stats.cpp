@@ -144,8 +144,6 @@ std::string info() {
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                       : o.deadlock == deadlock_check::abort  ? "abort when nothing can run"
                                                              : "exit when nothing can run");
-    if (r == nullptr) io::choose_engine(rt::io_kind(o.io), o.processors);
-    line("io", io::engine_name());
     line("switch", "x86-64 assembly, control words kept");
     return text;
 }

@@ -77,7 +77,7 @@ BENCHES = {
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
             "detector", "beside", "rate", "gap_us", "compute_us", "block_ms", "slice_us", "steps", "schedulers", "repetitions", "connections",
-            "pipeline", "client", "engine", "size", "cut_off"}
+            "pipeline", "client", "size", "cut_off"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [

@@ -37,7 +37,7 @@ def compilers(wanted):
 
 def programs(build, wanted):
     """Yields name, command to compile, and whether to run the result; or name and why it is skipped."""
-    static = [os.path.join(build, "libums.a"), "-luring", "-pthread", "-ldl"]
+    static = [os.path.join(build, "libums.a"), "-pthread", "-ldl"]
     shared = ["-L", build, "-lums", "-Wl,-rpath," + build, "-pthread"]
     source = os.path.join(HERE, "program.cpp")
     for compiler in compilers(wanted):
@@ -140,7 +140,7 @@ def split_stack(folder, build):
     """Nothing tells a header that the flag is there, so the start refuses it."""
     made = os.path.join(folder, "split")
     code, said = run(["g++", "-std=c++20", "-O2", "-fsplit-stack", *INCLUDE, os.path.join(HERE, "program.cpp"),
-                      os.path.join(build, "libums.a"), "-luring", "-pthread", "-ldl", "-o", made])
+                      os.path.join(build, "libums.a"), "-pthread", "-ldl", "-o", made])
     if code == 0:
         code, said = run([made])
         if code != 0 and "-fsplit-stack" in said and said.count("\n") == 0:

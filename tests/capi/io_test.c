@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate p1 nosync epoll uring
+// variants: migrate p1 nosync
 #define _GNU_SOURCE
 #include "check.h"
 

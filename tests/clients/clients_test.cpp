@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: p1 epoll uring
+// variants: p1
 //
 // libpq and hiredis, unmodified, in fibers: 80 connections that ask, hang up and connect again,
 // beside fibers that compute. The libraries make, read and close their sockets themselves; the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate epoll uring
+// variants: migrate
 
 // Connections to a host by its name: the addresses compete.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate p1 epoll uring
+// variants: migrate p1
 //
 // Descriptors of other libraries, which do whatever they like with the number.
 
@@ -440,7 +440,6 @@ TEST_F(foreign_test, a_file_that_a_child_keeps_disturbs_nobody) {
     });
 }
 
-// On io_uring a poll of a descriptor keeps its file open, and the peer would not see the end.
 TEST_F(foreign_test, the_peer_sees_the_end_when_a_library_closes) {
     on_a_fiber_and_on_a_thread([] {
         char c;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate p1 fifo epoll uring
+// variants: migrate p1 fifo
 //
 // Pipes and socket pairs that io:: makes: a write through one end wakes the fiber that waits at the
 // other (src/io/wait/descriptor.hpp). This is a hint: whatever becomes of the two numbers, no byte

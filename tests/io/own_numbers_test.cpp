@@ -72,10 +72,8 @@ int without_standard_streams(const child_arguments&) {
 const child_program streamless{"without standard streams", &without_standard_streams};
 
 TEST(own_numbers, are_above_those_that_programs_give_a_meaning) {
-    const child_end end = run_child("without standard streams", {}, {{"UMS_IO", "epoll"}});
+    const child_end end = run_child("without standard streams");
     EXPECT_EQ(end.code, 0) << end;
-    const child_end ring = run_child("without standard streams", {}, {{"UMS_IO", "uring"}});
-    EXPECT_EQ(ring.code, 0) << ring;
 }
 
 int close_all(const child_arguments&) {
@@ -90,12 +88,10 @@ const child_program closer{"close all", &close_all};
 
 TEST(own_numbers, that_the_program_closes_end_it_with_a_line) {
     if (under_asan || under_tsan) GTEST_SKIP() << "the sanitizer has descriptors of its own";
-    for (const char* engine : {"epoll", "uring"}) {
-        const child_end end = run_child("close all", {}, {{"UMS_IO", engine}});
-        EXPECT_EQ(end.signal, SIGABRT) << end;
-        EXPECT_NE(end.err.find("the program has closed or replaced descriptor"), std::string::npos)
-            << end;
-    }
+    const child_end end = run_child("close all");
+    EXPECT_EQ(end.signal, SIGABRT) << end;
+    EXPECT_NE(end.err.find("the program has closed or replaced descriptor"), std::string::npos)
+        << end;
 }
 
 class own_numbers_test : public conserving_test {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate p1 nosync epoll uring
+// variants: migrate p1 nosync
 #include "ums/signals.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync epoll uring
+// variants: migrate fifo p1 nomembarrier nosync
 #include "ums/stream.hpp"
 
 #include <chrono>

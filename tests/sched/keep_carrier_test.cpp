@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync monitor epoll uring policies
+// variants: migrate fifo p1 nomembarrier nosync monitor policies
 //
 // A fiber inside ums::keep_carrier stays on its kernel thread, and no other fiber runs there.
 #include "ums/keep_carrier.hpp"

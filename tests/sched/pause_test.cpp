@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: p1 uring nomembarrier migrate priority
+// variants: p1 nomembarrier migrate priority
 
 // cluster::pause(): nothing of the cluster runs until resume().
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// io/engine/engine.hpp: waits for the events of descriptors, on epoll or io_uring.
+// io/engine/engine.hpp: waits for the events of descriptors, on epoll.
 //
 // There is one engine. The first operation that has to wait makes it, so that a program without I/O
 // has no descriptor for it; it goes when the runtime stops. The scheduler sees it as an
@@ -13,35 +13,44 @@
 // directions, edge-triggered; each edge goes to ready(). The generation distinguishes the files
 // that have had the same number. A shared descriptor is armed for each wait, for one event, which
 // goes to fire(). Arming it does not make the engine keep a file open.
+//
+// Cost: one epoll_ctl() for each kept descriptor that ever waits, and one when it is closed; one
+// epoll_ctl() for each wait for a shared descriptor. One epoll_wait() takes up to 256 edges.
 
 #include <cstdint>
-#include <string>
+#include <memory>
 
 #include "base/assert.hpp"
 #include "sched/queue/driver.hpp"
 
+struct epoll_event;
+
 namespace ums::io {
 
-enum class engine_kind : unsigned char { automatic, epoll, uring };
-
-class engine : public sched::event_source {
+class engine final : public sched::event_source {
 public:
-    virtual ~engine() = default;
+    // Returns null and sets -errno if the kernel has no descriptor to give.
+    static std::unique_ptr<engine> make(long& error) noexcept;
+    ~engine();
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+
+    sched::fiber* wait(os::nanoseconds limit) noexcept override;
+    sched::fiber* poll() noexcept override;
+    void interrupt() noexcept override;
 
     // From now on edges of `fd` are reported, including one for what is ready already. Returns 0 or
     // -errno; -EPERM: the file is always ready. Only one caller at a time for each descriptor, here
-    // and in remove(), which is given the same. `is_adopted`: others share the file, which may be
-    // hung up and come to life again (a FIFO).
-    virtual long add(int fd, std::uint32_t generation, bool is_adopted) noexcept = 0;
-    virtual void remove(int fd, std::uint32_t generation, bool is_adopted) noexcept = 0;
+    // and in remove().
+    long add(int fd, std::uint32_t generation) noexcept;
+    void remove(int fd) noexcept;
 
     // Reports one event once `fd` is readable or writable, as asked for, or hung up; also if it
     // already is. Returns 0 or -errno. `is_new` says whether the caller believes that it was not
     // armed before; arm() sets it if the file is another one. Only one caller at a time for each
     // descriptor, here and in disarm().
-    virtual long arm(int fd, std::uint32_t generation, bool in, bool out,
-                     bool& is_new) noexcept = 0;
-    virtual void disarm(int fd) noexcept = 0;
+    long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept;
+    void disarm(int fd) noexcept;
 
     // While one exists, processors look for events.
     class waiting_once {
@@ -58,36 +67,33 @@ public:
         static void leave_all_behind() noexcept { count_.store(0, base::relaxed); }
     };
 
-    [[nodiscard]] virtual const char* name() const noexcept = 0;
-
-    [[nodiscard]] bool has_events() const noexcept final {
+    [[nodiscard]] bool has_events() const noexcept override {
         // relaxed, both: a hint.
         return added_.load(base::relaxed) != 0 || count_.load(base::relaxed) != 0;
     }
 
-protected:
-    base::atomic<std::uint32_t> added_;
-
 private:
+    engine(int epoll, int bell, std::unique_ptr<epoll_event[]> polled) noexcept;
+    void end_if_lost(long error) const noexcept;
+    static sched::fiber* deliver(const epoll_event* events, long count) noexcept;
+
     static constinit base::atomic<std::uint32_t> count_;  // How many waiting_once there are.
+
+    base::atomic<std::uint32_t> added_;
+    const int epoll_;
+    // An eventfd that can always be read. Edge-triggered: it is reported once for each time that it
+    // is put into the set again.
+    const int bell_;
+    // For poll(), which runs once at a time (sched/queue/driver.hpp) and on the stack of a fiber,
+    // where the events would touch one more page.
+    std::unique_ptr<epoll_event[]> polled_;
+    bool has_pwait2_ = true;
 };
 
 // --- The one engine ---
 
-// Chooses the kind of the next engine, for the number of processors that the runtime begins with.
-// Call before it starts.
-void choose_engine(engine_kind kind, unsigned processors) noexcept;
-
 // The engine's name, for readers from outside (runtime/root.hpp); null as below.
 extern constinit base::atomic<const char*> engine_in_use;
-
-// The program has closed a number of the engine's, or put another file there: says so, and ends the
-// program. Rejected: to make the engine anew, because nothing could wake a processor that waits in
-// the kernel for what had the number.
-[[noreturn]] void lost_descriptor(const char* engine, int first, int second) noexcept;
-
-// Names the calls, of which the kernel, or a filter, refuses one that an engine cannot do without.
-void say_refused(const char* calls, long error) noexcept;
 
 // Null if there is none yet, or no runtime runs.
 engine* current_engine() noexcept;

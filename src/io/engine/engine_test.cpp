@@ -7,11 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
-#include <cstring>
-#include <linux/audit.h>
 #include <random>
-#include <string>
 #include <sys/epoll.h>
 #include <sys/time.h>
 #include <thread>
@@ -20,18 +16,14 @@
 
 #include <gtest/gtest.h>
 
-#include "io/engine/uring_engine.hpp"
 #include "os/io_calls.hpp"
-#include "support/child.hpp"
 #include "support/conservation.hpp"
-#include "support/refused_call.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/fiber.hpp"
 #include "ums/io.hpp"
 #include "ums/net.hpp"
 #include "ums/run.hpp"
-#include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
 
 namespace {
@@ -61,11 +53,7 @@ private:
     static inline std::atomic<int> count_;
 };
 
-class engine_test : public conserving_test {
-protected:
-    // It takes precedence over the option, and each test here is about one engine.
-    static void SetUpTestSuite() { ::unsetenv("UMS_IO"); }
-};
+class engine_test : public conserving_test {};
 
 // Sends a byte through a pipe, with a wait.
 int waits_for_a_byte() {
@@ -81,32 +69,6 @@ int waits_for_a_byte() {
     io::close(ends[0]);
     io::close(ends[1]);
     return got ? 0 : 1;
-}
-
-TEST_F(engine_test, any_error_of_io_uring_setup_falls_back_to_epoll_and_is_reported) {
-    for (const int error : {EPERM, ENOSYS, ENOMEM, EMFILE, EINVAL, EOPNOTSUPP, EACCES, EAGAIN}) {
-        const failing_io refused{SYS_io_uring_setup, error};
-        run({.processors = 2, .io = io_engine::uring}, [&] {
-            EXPECT_EQ(waits_for_a_byte(), 0);
-            const std::string name = io::engine_name();
-            EXPECT_EQ(name, std::string{"epoll (the kernel refuses io_uring: "} +
-                                strerrorname_np(error) + ")");
-            EXPECT_NE(info().find("io: " + name + "\n"), std::string::npos) << info();
-        });
-    }
-}
-
-TEST_F(engine_test, info_says_what_was_chosen) {
-    const bool has_uring = io::probe_uring() == 0;
-    run({.processors = 1, .io = io_engine::epoll}, [] {
-        EXPECT_EQ(waits_for_a_byte(), 0);
-        EXPECT_EQ(io::engine_name(), "epoll (asked for)");
-    });
-    run({.processors = 1, .io = io_engine::uring}, [&] {
-        EXPECT_EQ(waits_for_a_byte(), 0);
-        EXPECT_EQ(io::engine_name() == "io_uring (asked for)", has_uring);
-    });
-    run({.processors = 1}, [] { EXPECT_EQ(io::engine_name(), "epoll (the default)"); });
 }
 
 TEST_F(engine_test, without_a_wait_there_is_no_engine) {
@@ -126,7 +88,7 @@ TEST_F(engine_test, without_a_wait_there_is_no_engine) {
 
 TEST_F(engine_test, no_descriptor_for_the_engine_is_the_operations_error) {
     for (const long call : {long{SYS_epoll_create1}, long{SYS_eventfd2}, long{SYS_epoll_ctl}}) {
-        run({.processors = 1, .io = io_engine::epoll}, [&] {
+        run({.processors = 1}, [&] {
             int ends[2];
             io::pipe(ends).value();
             char c;
@@ -170,10 +132,9 @@ TEST_F(engine_test, a_storm_of_signals_disturbs_nothing) {
     sigaction(SIGALRM, &handler, &before);
     const itimerval storm{{0, 200}, {0, 200}}, calm{};
     setitimer(ITIMER_REAL, &storm, nullptr);
-    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
-        run({.processors = 2, .io = engine}, [] {
-            for (int i = 0; i < scaled(500, 100); ++i) EXPECT_EQ(waits_for_a_byte(), 0);
-        });
+    run({.processors = 2}, [] {
+        for (int i = 0; i < scaled(500, 100); ++i) EXPECT_EQ(waits_for_a_byte(), 0);
+    });
     setitimer(ITIMER_REAL, &calm, nullptr);
     sigaction(SIGALRM, &before, nullptr);
 }
@@ -204,94 +165,69 @@ TEST_F(engine_test, a_processor_that_computes_does_not_keep_events_from_an_idle_
 }
 
 TEST_F(engine_test, on_one_processor_an_edge_comes_while_another_fiber_only_switches) {
-    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
-        run({.processors = 1, .io = engine}, [] {
-            int ends[2];
-            io::pipe(ends).value();
-            for (int i = 0; i < scaled(200, 50); ++i) {
-                std::atomic<bool> got = false;
-                fiber reader = reads_a_byte(ends[0], got);
-                this_fiber::yield();
-                std::thread writer{[&] { ASSERT_EQ(::write(ends[1], "x", 1), 1); }};
-                while (!got) this_fiber::yield();  // Makes no system call but the engine's.
-                writer.join();
-                reader.join();
-            }
-            io::close(ends[0]);
-            io::close(ends[1]);
-        });
+    run({.processors = 1}, [] {
+        int ends[2];
+        io::pipe(ends).value();
+        for (int i = 0; i < scaled(200, 50); ++i) {
+            std::atomic<bool> got = false;
+            fiber reader = reads_a_byte(ends[0], got);
+            this_fiber::yield();
+            std::thread writer{[&] { ASSERT_EQ(::write(ends[1], "x", 1), 1); }};
+            while (!got) this_fiber::yield();  // Makes no system call but the engine's.
+            writer.join();
+            reader.join();
+        }
+        io::close(ends[0]);
+        io::close(ends[1]);
+    });
 }
 
 TEST_F(engine_test, on_one_processor_who_became_ready_first_runs_first) {
     // No detector: a fiber whose processor was handed off in the middle of its read comes later.
-    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
-        run({.processors = 1, .block = block_detection::off, .io = engine}, [] {
-            if (cluster::standard().processors() != 1) GTEST_SKIP() << "needs one processor";
-            constexpr int count = 200;
-            std::vector<std::array<int, 2>> pipes(count);
-            std::vector<int> written(count), read(count);
-            std::vector<fiber> readers;
-            std::atomic<std::size_t> begun = 0, done = 0;
-            for (int i = 0; i < count; ++i) {
-                io::pipe(pipes[static_cast<std::size_t>(i)].data()).value();
-                written[static_cast<std::size_t>(i)] = i;
-            }
-            for (int i = 0; i < count; ++i)
-                readers.emplace_back([&, i] {
-                    char c;
-                    ++begun;
-                    io::read_all(pipes[static_cast<std::size_t>(i)][0], &c, 1).value();
-                    read[done++] = i;
-                });
-            while (begun < count) this_fiber::yield();
-            std::shuffle(written.begin(), written.end(), std::mt19937_64{test_seed()});
-            // These are more than one turn of the engine takes, and no other fiber runs meanwhile.
-            for (const int i : written)
-                io::write_all(pipes[static_cast<std::size_t>(i)][1], "x", 1).value();
-            for (fiber& r : readers) r.join();
-            EXPECT_EQ(read, written);
-            for (const auto& p : pipes)
-                for (const int end : p) io::close(end);
-        });
+    run({.processors = 1, .block = block_detection::off}, [] {
+        if (cluster::standard().processors() != 1) GTEST_SKIP() << "needs one processor";
+        constexpr int count = 200;
+        std::vector<std::array<int, 2>> pipes(count);
+        std::vector<int> written(count), read(count);
+        std::vector<fiber> readers;
+        std::atomic<std::size_t> begun = 0, done = 0;
+        for (int i = 0; i < count; ++i) {
+            io::pipe(pipes[static_cast<std::size_t>(i)].data()).value();
+            written[static_cast<std::size_t>(i)] = i;
+        }
+        for (int i = 0; i < count; ++i)
+            readers.emplace_back([&, i] {
+                char c;
+                ++begun;
+                io::read_all(pipes[static_cast<std::size_t>(i)][0], &c, 1).value();
+                read[done++] = i;
+            });
+        while (begun < count) this_fiber::yield();
+        std::shuffle(written.begin(), written.end(), std::mt19937_64{test_seed()});
+        // These are more than one turn of the engine takes, and no other fiber runs meanwhile.
+        for (const int i : written)
+            io::write_all(pipes[static_cast<std::size_t>(i)][1], "x", 1).value();
+        for (fiber& r : readers) r.join();
+        EXPECT_EQ(read, written);
+        for (const auto& p : pipes)
+            for (const int end : p) io::close(end);
+    });
 }
 
 TEST_F(engine_test, processors_come_and_go_while_fibers_wait) {
-    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
-        run({.processors = 1, .io = engine}, [] {
-            std::atomic<bool> over = false;
-            fiber speaker{[&] {
-                while (!over) EXPECT_EQ(waits_for_a_byte(), 0);
-            }};
-            for (int i = 0; i < scaled(100, 20); ++i) {
-                cluster::standard().add_processor();
-                EXPECT_EQ(waits_for_a_byte(), 0);
-                cluster::standard().remove_processor();
-            }
-            over = true;
-            speaker.join();
-        });
+    run({.processors = 1}, [] {
+        std::atomic<bool> over = false;
+        fiber speaker{[&] {
+            while (!over) EXPECT_EQ(waits_for_a_byte(), 0);
+        }};
+        for (int i = 0; i < scaled(100, 20); ++i) {
+            cluster::standard().add_processor();
+            EXPECT_EQ(waits_for_a_byte(), 0);
+            cluster::standard().remove_processor();
+        }
+        over = true;
+        speaker.join();
+    });
 }
-
-#if defined(__x86_64__)
-// Docker refuses io_uring in this way.
-const child_program refused{"refused", [](const child_arguments& arguments) {
-                                const auto error = static_cast<unsigned>(std::stoi(arguments[0]));
-                                if (!refuse_call(SYS_io_uring_setup, error)) return 3;
-                                return run({.processors = 1, .io = io_engine::uring}, [] {
-                                    if (waits_for_a_byte() != 0) return 5;
-                                    std::fprintf(stderr, "%s\n", io::engine_name().c_str());
-                                    return 0;
-                                });
-                            }};
-
-TEST_F(engine_test, a_seccomp_filter_that_refuses_io_uring_means_epoll) {
-    for (const int error : {EPERM, ENOSYS, ENOMEM, EMFILE, EINVAL, EOPNOTSUPP}) {
-        const child_end end = run_child("refused", {std::to_string(error)});
-        EXPECT_EQ(end.code, 0) << end;
-        EXPECT_EQ(end.err, std::string{"epoll (the kernel refuses io_uring: "} +
-                               strerrorname_np(error) + ")\n");
-    }
-}
-#endif
 
 }  // namespace

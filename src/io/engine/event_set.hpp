@@ -4,9 +4,8 @@
 // io/engine/event_set.hpp: an epoll set in which descriptors are armed for one event at a time, or
 // watched for good.
 //
-// Both engines use it for the numbers that others share (io/wait/descriptor.hpp). Unlike a poll in
-// a ring, it keeps no file open, tells of a file that was hung up and comes to life again, and
-// knows its members by file and number, so it can tell when a number has another file.
+// It keeps no file open, tells of a file that was hung up and comes to life again, and knows its
+// members by file and number, so it can tell when a number has another file.
 
 #include <cerrno>
 #include <cstdint>

@@ -288,12 +288,12 @@ void descriptor::renew(int fd) noexcept {
     const std::uint32_t old = generation_.load(base::relaxed);
     // This comes first: a thread that sees the new generation must learn again what the number is,
     // and waits for the lock to do so.
-    const bool is_adopted = (traits_.exchange(0, base::relaxed) & made_here) == kept;
+    traits_.store(0, base::relaxed);
     generation_.store(old + 1, base::seq_cst);
     if (is_registered_.load(base::relaxed)) {
         is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().
         const engine_use use;
-        if (engine* e = use.get(); e != nullptr) e->remove(fd, old, is_adopted);
+        if (engine* e = use.get(); e != nullptr) e->remove(fd);
     }
     if (was_armed_.load(base::relaxed)) {
         was_armed_.store(false, base::relaxed);
@@ -519,7 +519,7 @@ long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
     if (is_registered_.load(base::relaxed)) return 0;
     if (generation_.load(base::relaxed) != generation) return -EBADF;
     UMS_DEBUG_ASSERT(is_kept(), "a number that others may close was registered for good");
-    error = e->add(fd, generation, (known_traits() & made_here) == kept);
+    error = e->add(fd, generation);
     if (error == 0) is_registered_.store(true, base::release);  // sync(io.descriptor)
     return error;
 }

@@ -5,8 +5,8 @@
 get_filename_component(SOURCE_PATH ${CMAKE_CURRENT_LIST_DIR}/../../../.. ABSOLUTE)
 vcpkg_cmake_configure(SOURCE_PATH ${SOURCE_PATH}
     OPTIONS -DUMS_BUILD_TESTS=OFF -DUMS_BUILD_BENCH=OFF -DUMS_BUILD_TOOLS=OFF -DUMS_BUILD_EXAMPLES=OFF
-        # A liburing or an MPI of this machine would make the package depend on it.
-        -DUMS_URING_LIBRARY=OFF -DUMS_BUILD_MPI=OFF)
+        # An MPI of this machine would make the package depend on it.
+        -DUMS_BUILD_MPI=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(PACKAGE_NAME ums CONFIG_PATH lib/cmake/ums)
 vcpkg_fixup_pkgconfig()

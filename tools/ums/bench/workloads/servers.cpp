@@ -59,13 +59,6 @@ std::uint64_t most_descriptors() {
     return ~std::uint64_t{0};
 }
 
-// Adds ums with an engine that is not its own choice; measured only if the user asks for it.
-std::vector<std::string> with_engines(std::vector<std::string> runtimes) {
-    for (const auto* one : {"ums epoll", "ums io_uring"}) runtimes.emplace_back(one);
-    return runtimes;
-}
-bool has_engine(const std::string& runtime) { return runtime.starts_with("ums "); }
-
 class servers final : public workload {
 public:
     explicit servers(facts about) : facts_{std::move(about)} {}
@@ -116,8 +109,7 @@ public:
                     }
                     setting group;
                     for (const auto& runtime : chosen(options, notes))
-                        if (!options.runtimes.empty() || !has_engine(runtime))
-                            group.push_back(one_cell(runtime, way, pipeline, n, options));
+                        group.push_back(one_cell(runtime, way, pipeline, n, options));
                     all.push_back(std::move(group));
                 }
         return all;
@@ -146,8 +138,7 @@ protected:
         for (const auto* program : {"nginx", "memcached", "node"})
             if (runtime == program)
                 return is_installed(runtime) ? "" : runtime + " is not installed";
-        const auto program = has_engine(runtime) ? "ums" : runtime;
-        return path_of(program_of(server(), program)).empty() ? "its peer was not built" : "";
+        return path_of(program_of(server(), runtime)).empty() ? "its peer was not built" : "";
     }
 
 private:
@@ -208,7 +199,6 @@ private:
             made.settings["way"] = way;
             made.args.push_back("way=" + way);
         }
-        if (has_engine(runtime)) made.settings["engine"] = runtime.substr(4);
         if (!options.client.empty()) {
             made.settings["client"] = options.client;
             made.args.push_back("client=" + options.client);
@@ -277,7 +267,7 @@ std::unique_ptr<workload> make_http() {
         .name = "http",
         .about = "HTTP servers with keep-alive: CPU time, times, memory",
         .runtimes =
-            with_engines({"epoll", "epoll_parser", "io_uring", "nginx", "fasthttp", "node", "ums"}),
+            {"epoll", "epoll_parser", "io_uring", "nginx", "fasthttp", "node", "ums"},
         .note = "epoll and io_uring only look for the end of a request: a bound, not servers. "
                 "epoll_parser is the same loop with the parser and the answers of ums's server. "
                 "Which headers a response has is each server's own choice.",
@@ -288,7 +278,7 @@ std::unique_ptr<workload> make_memcached() {
     return std::make_unique<servers>(
         facts{.name = "memcached",
               .about = "gets and sets of 100 bytes: CPU time, times, memory",
-              .runtimes = with_engines({"memcached", "ums"}),
+              .runtimes = {"memcached", "ums"},
               .ways = {"get", "set"},
               .note = "memcached runs one worker thread (-t 1)."});
 }
@@ -297,7 +287,7 @@ std::unique_ptr<workload> make_echo() {
     return std::make_unique<servers>(
         facts{.name = "echo",
               .about = "64 bytes there and back: CPU time, times, memory",
-              .runtimes = with_engines({"epoll", "boost.fiber", "go", "ums"}),
+              .runtimes = {"epoll", "boost.fiber", "go", "ums"},
               .note = "boost.fiber waits in an I/O context of Boost.Asio.",
               .other_client = "ums"});
 }
@@ -306,7 +296,7 @@ std::unique_ptr<workload> make_connections() {
     return std::make_unique<servers>(facts{
         .name = "connections",
         .about = "idle connections of an echo server, each served once: memory, and CPU time",
-        .runtimes = with_engines({"epoll", "boost.fiber", "go", "ums"}),
+        .runtimes = {"epoll", "boost.fiber", "go", "ums"},
         .connections = {10'000, 100'000},
         .quick_connections = {100},
         .pipeline = {},
