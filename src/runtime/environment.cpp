@@ -24,10 +24,10 @@ void refuse(const char* variable, const char* value, const std::string& expected
 namespace {
 
 constexpr const char* known[] = {
-    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_POLICY",          "UMS_PIN",   "UMS_SPIN_NS",
-    "UMS_CARRIERS",   "UMS_SIGNAL",      "UMS_WARM_STACKS",     "UMS_BLOCK", "UMS_TIME_SLICE_US",
-    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_TRACE", "UMS_DEBUG",
-    "UMS_CPUS",       "UMS_FOLLOW_CPUS",
+    "UMS_PROCESSORS", "UMS_STACK_BYTES",   "UMS_POLICY",      "UMS_PIN",
+    "UMS_SPIN_NS",    "UMS_CARRIERS",      "UMS_SIGNAL",      "UMS_WARM_STACKS",
+    "UMS_BLOCK",      "UMS_TIME_SLICE_US", "UMS_STATS_FILES", "UMS_STATS_DIRECTORY",
+    "UMS_TRACE",      "UMS_DEBUG",         "UMS_CPUS",        "UMS_FOLLOW_CPUS",
 };
 
 // The words of UMS_DEBUG.

@@ -56,7 +56,6 @@
 #include "support/scale.hpp"
 #include "ums/ums.hpp"
 
-
 #if defined(UMS_ASAN) || defined(UMS_TSAN)
 
 // It puts functions in the place of the C library's that a sanitizer replaces, too.

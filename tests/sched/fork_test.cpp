@@ -317,15 +317,14 @@ TEST_F(fork_test, no_descriptor_of_the_parents_engine_is_left_in_the_child) {
     ums::run(two, [] {
         load others;
         while (others.round_trips < 10) this_fiber::yield();  // There is an engine.
-        EXPECT_EQ(
-            in_child([] {
-                for (const std::string& fd : conservation::fds())
-                    for (const char* what : {"eventpoll", "eventfd", "perf_event"})
-                        if (fd.find(what) != fd.npos)
-                            return std::fprintf(stderr, "%s\n", fd.c_str()), 1;
-                return fine;
-            }),
-            fine);
+        EXPECT_EQ(in_child([] {
+                      for (const std::string& fd : conservation::fds())
+                          for (const char* what : {"eventpoll", "eventfd", "perf_event"})
+                              if (fd.find(what) != fd.npos)
+                                  return std::fprintf(stderr, "%s\n", fd.c_str()), 1;
+                      return fine;
+                  }),
+                  fine);
     });
 }
 

@@ -75,8 +75,8 @@ std::unique_ptr<engine> engine::make(long& error) noexcept {
     std::unique_ptr<epoll_event[]> polled{new (std::nothrow) epoll_event[wait_batch]};
     std::unique_ptr<engine> made;
     if (polled != nullptr)
-        made.reset(new (std::nothrow) engine{static_cast<int>(epoll), static_cast<int>(bell),
-                                                   std::move(polled)});
+        made.reset(new (std::nothrow)
+                       engine{static_cast<int>(epoll), static_cast<int>(bell), std::move(polled)});
     if (made == nullptr) {
         os::io_call(SYS_close, epoll);
         os::io_call(SYS_close, bell);

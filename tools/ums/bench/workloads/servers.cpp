@@ -266,8 +266,7 @@ std::unique_ptr<workload> make_http() {
     return std::make_unique<servers>(facts{
         .name = "http",
         .about = "HTTP servers with keep-alive: CPU time, times, memory",
-        .runtimes =
-            {"epoll", "epoll_parser", "io_uring", "nginx", "fasthttp", "node", "ums"},
+        .runtimes = {"epoll", "epoll_parser", "io_uring", "nginx", "fasthttp", "node", "ums"},
         .note = "epoll and io_uring only look for the end of a request: a bound, not servers. "
                 "epoll_parser is the same loop with the parser and the answers of ums's server. "
                 "Which headers a response has is each server's own choice.",
