@@ -331,6 +331,75 @@ TEST_F(calls_test, a_reader_that_finds_something_again_no_longer_gives_way) {
     });
 }
 
+// Requires: another fiber reads and writes as often, from the other ends.
+void go_round(const way& out, const way& in, int rounds, std::size_t bytes) {
+    char text[64] = "x";
+    for (int n = 0; n < rounds; ++n) {
+        EXPECT_EQ(io::write(out.out, text, 1).value(), 1u);
+        EXPECT_EQ(io::read(in.in, text, bytes).value(), 1u);
+    }
+}
+void answer(const way& in, const way& out, int rounds, std::size_t bytes) {
+    char text[64];
+    for (int n = 0; n < rounds; ++n) {
+        EXPECT_EQ(io::read(in.in, text, bytes).value(), 1u);
+        EXPECT_EQ(io::write(out.out, text, 1).value(), 1u);
+    }
+}
+
+// Reads that ask for more than comes cost as much as if there had never been a habit.
+TEST_F(calls_test, a_habit_ends_with_reads_of_another_kind) {
+    run({.processors = 1, .block = block_detection::off}, [] {
+        const std::vector<way> there = all_ways(), back = all_ways();
+        for (std::size_t i = 0; i < there.size(); ++i) {
+            const auto both_go_round = [&](int rounds, std::size_t bytes) {
+                const counted_calls calls;
+                fiber echo{[&] { answer(there[i], back[i], rounds, bytes); }};
+                go_round(there[i], back[i], rounds, bytes);
+                echo.join();
+                return calls.all();
+            };
+            static_cast<void>(both_go_round(20, 64));
+            const int before = both_go_round(100, 64);
+            static_cast<void>(both_go_round(40, 1));
+            static_cast<void>(both_go_round(20, 64));
+            EXPECT_LE(both_go_round(100, 64), before + 10) << there[i].name;
+        }
+        close_all(there);
+        close_all(back);
+    });
+}
+
+// Nor does what is there make a fiber switch that may not: in a section, or because it must not
+// wait.
+TEST_F(calls_test, a_reader_gives_no_way_where_it_may_not_switch) {
+    run({.processors = 1, .block = block_detection::off}, [] {
+        const std::vector<way> there = all_ways(), back = all_ways();
+        for (std::size_t i = 0; i < there.size(); ++i) {
+            fiber echo{[&] { answer(there[i], back[i], 40, 1); }};
+            go_round(there[i], back[i], 40, 1);
+            echo.join();
+            bool is_over = false;
+            int turns = 0;
+            fiber other{[&] {
+                for (; !is_over; ++turns) this_fiber::yield();
+            }};
+            char text[20] = {};
+            EXPECT_EQ(io::write(back[i].out, text, sizeof text).value(), sizeof text);
+            turns = 0;
+            for (std::size_t n = 0; n < sizeof text / 2; ++n) {
+                uninterruptible([&] { EXPECT_EQ(io::read(back[i].in, text, 1).value(), 1u); });
+                EXPECT_EQ(io::read(back[i].in, text, 1, deadline::min()).value(), 1u);
+            }
+            EXPECT_EQ(turns, 0) << there[i].name;
+            is_over = true;
+            other.join();
+        }
+        close_all(there);
+        close_all(back);
+    });
+}
+
 TEST_F(calls_test, an_older_kernel_makes_them_wait_and_never_block) {
     const older_kernel now;
     run({.processors = 1, .block = block_detection::off}, [] {

@@ -6,6 +6,7 @@
 #include <new>
 #include <pthread.h>
 
+#include "io/engine/engine.hpp"
 #include "os/lock.hpp"
 #include "os/say.hpp"
 #include "os/thread/at_rest.hpp"

@@ -93,7 +93,7 @@
 // after it had taken as much as it asked for does not try at once, but lets the others run that are
 // ready (io/wait/give_way.hpp), and tries then. The peer is one of them, as it gives way as well,
 // so neither waits: the attempt that fails goes, and what parks and wakes the reader. No edge can
-// be lost by it, because nothing is taken from the word before the attempt, which comes anyway.
+// be lost by it, because the attempt comes anyway, whether the mark was taken before it or not.
 // What it may cost is a turn of the others, if there was something after all. So one time in
 // sixteen the reader tries at once, to see whether that has changed; and after an edge, or a write
 // of ours through the other end, it always does. If that one attempt fails, the processor looks for

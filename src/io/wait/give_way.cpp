@@ -9,9 +9,15 @@ namespace ums::io {
 bool give_way(bool looks) noexcept {
     const sched::here at;
     if (at.self == nullptr || at.at() == nullptr) return false;
+    // A section may hold what the policy or the others want, and its program knows that a call that
+    // need not wait does not switch; a marked region would lose its mark. And to leave a carrier
+    // that its fiber keeps costs more than is gained.
+    if (at.self->blocks.uninterruptible.get() != 0 || at.self->blocks.holds_permit() ||
+        at.on->is_kept.get())
+        return false;
     if (looks) {
         if (sched::processor* const p = at.enter()) {
-            p->ready.end_soon();  // A processor looks for events as a round ends.
+            p->look_soon();
             at.leave();
         }
     }

@@ -7,8 +7,9 @@
 namespace ums::io {
 
 // Runs those that are ready; if `looks`, also those that events make ready now. Returns whether
-// there were any. For a plain thread, and for a fiber that holds no processor and would first have
-// to get one, there are none.
+// there were any. For a plain thread there are none, nor for a fiber in ums::uninterruptible(), in
+// ums::blocking(), that keeps its carrier, or that holds no processor and would first have to get
+// one.
 bool give_way(bool looks) noexcept;
 
 }  // namespace ums::io

@@ -73,7 +73,10 @@ inline long receive_now(const number_at& at, void* into, std::size_t bytes, int 
         return os::io_call(SYS_recvfrom, at.fd, into, bytes, flags);
     if (!at.d->is_registered() || at.d->mostly_finds_nothing()) {
         const long n = os::io_call(SYS_recvfrom, at.fd, into, bytes, flags);
-        if (n >= 0 && !took_all(n, wanted)) wanted = 0;
+        if (n >= 0 && !took_all(n, wanted)) {
+            wanted = 0;
+            at.d->note_read(true);  // The habit was of reads that take all they ask for.
+        }
         return n;
     }
     iovec piece{into, bytes};
@@ -204,7 +207,8 @@ long perform(const number_at& at, long learnt, side s, std::size_t& wanted, cons
     }
     bool tried = false, gave_way = false;
     const bool was_unsure = s == side::in && d.is_unsure();
-    if (was_unsure && d.puts_off_a_read()) {
+    // A call that may not wait runs nobody before it.
+    if (was_unsure && l.until != deadline::min() && d.puts_off_a_read()) {
         gave_way = true;
         if (give_way(false) && d.generation() != generation) return -EBADF;
     }
@@ -218,7 +222,9 @@ long perform(const number_at& at, long learnt, side s, std::size_t& wanted, cons
             return n;
         }
     }
-    return perform_waiting(d, fd, s, traits, wanted, l, generation, tried, gave_way, call);
+    // What was not unsure has no part in the habit.
+    return perform_waiting(d, fd, s, traits, wanted, l, generation, tried, gave_way || !was_unsure,
+                           call);
 }
 template <class Call>
 long perform(const number_at& at, long learnt, side s, const limits& l, Call call) noexcept {

@@ -107,7 +107,8 @@ void processor::look_for_events(bool runs_out) noexcept {
     constexpr unsigned habit = 4, asks_each = 16;
     if (arrived_ != nullptr) return receive(std::exchange(arrived_, nullptr));
     const auto beside = home_.idle.look();
-    const bool waits_next = runs_out && beside.searching == 0 && home_.active() <= beside.idle + 1;
+    const bool waits_next =
+        runs_out && beside.searching == 0 && home_.active() <= beside.idle + 1 && !looks_wanted();
     const bool asks = looks_in_vain_ < habit || looks_in_vain_ % asks_each == 0;
     fiber* const list = !waits_next || asks ? waiting.poll() : nullptr;
     if (waits_next) looks_in_vain_ = list != nullptr ? 0 : looks_in_vain_ + 1;

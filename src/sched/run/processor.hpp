@@ -137,6 +137,11 @@ public:
     // no processor: offer_rest() follows, once it is known what runs next.
     // `runs_out`: it has nothing to run.
     void look_around(bool runs_out = false) noexcept;
+    // Lets it do so at the next switch.
+    void look_soon() noexcept {
+        cut_ = 0;
+        ready.end_soon();
+    }
     // Call after look_around(), or after many fibers became ready at the same time. The thread that
     // filled the inbox, or the deadline or the event, has woken one processor at most, and that one
     // may have looked while all of the fibers were on their way to here.
