@@ -38,10 +38,10 @@ void finish_join(const after_switch& h, carrier_core& c) noexcept {
     let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
 }
 
-// If the joined fiber is what runs next here, no other thread knows where it is, and it first looks
-// at its joiner word when the joiner's registers are saved: the word is written before the switch,
-// and nothing is left for after it. But a joiner that keeps its carrier leaves later than the next
-// fiber begins.
+// If the joined fiber is what runs next here, it is in no queue, and first looks at its joiner word
+// when it has a processor, which is after the joiner's registers are saved: the word is written
+// before the switch, and nothing is left for after it. But a joiner that keeps its carrier leaves
+// later than the next fiber begins.
 template <bool keeps>
 UMS_ALWAYS_INLINE after_switch* publish_joiner(departure<keeps>& leaving, fiber* target,
                                                const fiber* next) noexcept {
