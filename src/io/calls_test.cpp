@@ -312,7 +312,10 @@ TEST_F(calls_test, a_reader_that_finds_something_again_no_longer_gives_way) {
             bool is_over = false;
             int turns = 0;
             fiber other{[&] {
-                for (; !is_over; ++turns) this_fiber::yield();
+                while (!is_over) {
+                    ++turns;
+                    this_fiber::yield();
+                }
             }};
             const std::string text(2 * rounds, 'y');
             EXPECT_EQ(io::write(back[i].out, text.data(), text.size()).value(), text.size());
@@ -380,7 +383,10 @@ TEST_F(calls_test, a_reader_gives_no_way_where_it_may_not_switch) {
             bool is_over = false;
             int turns = 0;
             fiber other{[&] {
-                for (; !is_over; ++turns) this_fiber::yield();
+                while (!is_over) {
+                    ++turns;
+                    this_fiber::yield();
+                }
             }};
             char text[20] = {};
             EXPECT_EQ(io::write(back[i].out, text, sizeof text).value(), sizeof text);
