@@ -516,12 +516,12 @@ TEST_F(io_test, who_gives_way_to_a_close_does_not_read_from_the_next_file) {
                 io::read(answers.in, &c, 1).value();
             }
             answer.join();
-            fiber reader{[&] {
+            const int number = old.in;
+            fiber reader{[number] {
                 char d;
-                EXPECT_EQ(io::read(old.in, &d, 1).error(), std::errc::bad_file_descriptor);
+                EXPECT_EQ(io::read(number, &d, 1).error(), std::errc::bad_file_descriptor);
             }};
             this_fiber::yield();
-            const int number = old.in;
             old.close_in();
             pipe_ends next;
             EXPECT_EQ(next.in, number);

@@ -41,7 +41,9 @@ class Verdicts(unittest.TestCase):
                 return json.load(file)
 
     def check_share(self, report, kind, least):
-        """At least this share of the waits is of the kind."""
+        """At least this share of the waits is of the kind; where the machine let it look, as it says itself."""
+        if report["by"] == "unknown":
+            self.skipTest(f"it could look too seldom: {report}")
         self.assertGreaterEqual(report["waits"].get(kind, 0), least * report["voluntary"], report)
 
     def test_a_queue_of_two_threads_gains_by_synchronisation(self):
