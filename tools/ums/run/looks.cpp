@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -22,17 +23,23 @@ namespace tool::running {
 
 namespace {
 
+using clock = std::chrono::steady_clock;
+
 constexpr double watch_s = 0.0003;
 // So many are read within some 40 us: most waits are longer.
 constexpr std::size_t most_watched = 16;
 // The first looks come soon, for programs that end soon.
 constexpr double first_s = 0.001, least_s = 0.03;
-// With fewer waits that were watched to their ends, those found by the looks say more.
+// With fewer waits that were watched to their ends, those found by the looks say more,
 constexpr int least_watched = 50;
-// Of both together.
-constexpr int least_seen = 8;
+// unless these are fewer than so many findings.
+constexpr int least_findings = 8;
 // Until there is enough the looks come this many times as often.
 constexpr double hurry = 3;
+
+double since(clock::time_point start) {
+    return std::chrono::duration<double>(clock::now() - start).count();
+}
 
 // Not by the clock: a look during which another program has the CPU for long costs no more, and the
 // next one must not come a hundred times as late.
@@ -122,7 +129,7 @@ void looks::watch(std::vector<thread*>& active) {
         std::shuffle(active.begin(), active.end(), random_);
         active.resize(most_watched);
     }
-    const double start = cpu_s();
+    const auto start = clock::now();
     do
         for (thread* const one : active) {
             const wait in = one->in;
@@ -131,7 +138,7 @@ void looks::watch(std::vector<thread*>& active) {
             ++watched_;
             ended_[static_cast<std::size_t>(in)] += n * stands_for;
         }
-    while (cpu_s() - start < watch_s);
+    while (since(start) < watch_s);
 }
 
 double looks::look() {
@@ -173,10 +180,10 @@ void looks::look_for_cxx() {
                    line.find("/libc++.so") != std::string::npos;
 }
 
-bool looks::is_enough() const { return watched_ + findings_ >= least_seen; }
+bool looks::is_enough() const { return watched_ >= least_watched || findings_ >= least_findings; }
 
 shares looks::kinds() const {
-    shares all = watched_ >= least_watched || findings_ == 0 ? ended_ : found_;
+    shares all = watched_ >= least_watched ? ended_ : found_;
     double sum = 0;
     for (const double one : all) sum += one;
     for (double& one : all) one = sum != 0 ? one / sum : 0;
