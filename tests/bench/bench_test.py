@@ -81,7 +81,7 @@ SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
-    ([], "bench, check-policy, info, profile, ps, run, slow, stack, top or trace"),
+    ([], "bench, check-policy, info, profile, ps, slow, stack, top or trace"),
     (["bank"], "bank"),
     (["--frobnicate"], "--frobnicate"),
     (["info", "extra"], "extra"),

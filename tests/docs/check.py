@@ -65,7 +65,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")  # And pictures.
 CODE = re.compile(r"`([^`]+)`")
 TAG = re.compile(r"\bsync\(([\w.]+)\)")
 FIGURE = re.compile(r"\d ?(?:ns|us|ms|B)\b|TBD-FIGURES")
-COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|ums profile|ums run|tests/inspect/|make |examples/|bench/)[^`]*`")
+COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|ums profile|tests/inspect/|make |examples/|bench/)[^`]*`")
 
 # Where a path in a page may begin, and what stands for it in the tree.
 TOPS = ["src", "compat", "include", "docs", "bench", "tests", "tools", "cmake", "examples", ".ci"]

@@ -14,7 +14,6 @@
 #include "info.hpp"
 #include "profile.hpp"
 #include "ps.hpp"
-#include "run/run.hpp"
 #include "slow.hpp"
 #include "stack.hpp"
 #include "top.hpp"
@@ -44,13 +43,6 @@ int main(int argc, char** argv) {
         asked_trace.command.assign(own_end + 1, argv + argc);
         argc = static_cast<int>(own_end - argv);
     }
-    tool::run_request asked_run;
-    tool::add_run(app, asked_run);
-    if (argc > 1 && std::strcmp(argv[1], "run") == 0) {
-        const int own = tool::own_words_of_run(argc, argv);
-        asked_run.command.assign(argv + own - 1, argv + argc);
-        argc = own;
-    }
     tool::top_request asked_top;
     tool::add_top(app, asked_top);
     tool::profile_request asked_profile;
@@ -66,14 +58,13 @@ int main(int argc, char** argv) {
         if (app.got_subcommand("stack")) return printed(tool::stack(asked_stack));
         if (app.got_subcommand("check-policy")) return printed(tool::check_policy(asked_check));
         if (app.got_subcommand("trace")) return printed(tool::trace(asked_trace));
-        if (app.got_subcommand("run")) return tool::run(asked_run);
         if (app.got_subcommand("top")) return printed(tool::top(asked_top));
         if (app.got_subcommand("profile")) return printed(tool::profile(asked_profile));
         if (app.got_subcommand("slow")) return printed(tool::slow(asked_slow));
         if (!app.got_subcommand("info"))
             throw tool::usage_error{
-                "expected a command: bench, check-policy, info, profile, ps, run, slow, stack, top "
-                "or trace; see ums --help"};
+                "expected a command: bench, check-policy, info, profile, ps, slow, stack, top or "
+                "trace; see ums --help"};
         fmt::print("{}", tool::info());
         return printed(0);
     });
