@@ -37,12 +37,14 @@
 //            resource_unavailable_try_again comes only where the kernel does not wait either (see
 //            recv()), and from the off-load pool (files, a connect() to a full Unix socket) if it
 //            cannot start a single thread.
-// Cost:      one system call if the operation need not wait. A wait costs two or three atomic
-//            read-modify-writes and a switch, an attempt before it and one after it; the first on a
-//            descriptor also registers it with the engine. A fiber's write to what pipe() made, or
-//            socketpair() (of streams or SOCK_SEQPACKET), also makes the fibers ready that wait to
-//            read at the other end, so that no processor has to ask the kernel for them. After
-//            dup(), forget() or from another process it does not; they wait for the kernel's event.
+// Cost:      one system call if the operation need not wait. A read that has mostly found nothing
+//            lets the ready fibers run before it tries (docs/io.md). A wait costs two or three
+//            atomic read-modify-writes and a switch, an attempt before it and one after it; the
+//            first on a descriptor also registers it with the engine. A fiber's write to what
+//            pipe() made, or socketpair() (of streams or SOCK_SEQPACKET), also makes the fibers
+//            ready that wait to read at the other end, so that no processor has to ask the kernel
+//            for them. After dup(), forget() or from another process it does not; they wait for the
+//            kernel's event.
 //            Descriptors from elsewhere cost more: two calls at the first use of a number, to see
 //            what it is (four for a socket), and for each wait one to begin it and one to see that
 //            the number has the same file; one more for each read_all() and write_all(). Two more

@@ -289,49 +289,6 @@ TEST_F(calls_test, a_rare_event_takes_one_wait) {
     for (const int fd : {there[1], back[0]}) ::close(fd);
 }
 
-// A reader that mostly found nothing runs the others first, but not for long once it finds what it
-// wants, and not where a write has told it that there is something.
-TEST_F(calls_test, a_reader_that_finds_something_again_no_longer_gives_way) {
-    run({.processors = 1, .block = block_detection::off}, [] {
-        const std::vector<way> there = all_ways(), back = all_ways();
-        for (std::size_t i = 0; i < there.size(); ++i) {
-            constexpr int warm = 40, rounds = 100;
-            char c = 'x';
-            fiber echo{[&] {
-                char d;
-                for (int n = 0; n < warm; ++n) {
-                    io::read(there[i].in, &d, 1).value();
-                    io::write(back[i].out, &d, 1).value();
-                }
-            }};
-            for (int n = 0; n < warm; ++n) {
-                io::write(there[i].out, &c, 1).value();
-                io::read(back[i].in, &c, 1).value();
-            }
-            echo.join();
-            bool is_over = false;
-            int turns = 0;
-            fiber other{[&] {
-                while (!is_over) {
-                    ++turns;
-                    this_fiber::yield();
-                }
-            }};
-            const std::string text(2 * rounds, 'y');
-            EXPECT_EQ(io::write(back[i].out, text.data(), text.size()).value(), text.size());
-            for (int n = 0; n < rounds; ++n) EXPECT_EQ(io::read(back[i].in, &c, 1).value(), 1u);
-            EXPECT_LE(turns, 16) << there[i].name;
-            turns = 0;
-            for (int n = 0; n < rounds; ++n) EXPECT_EQ(io::read(back[i].in, &c, 1).value(), 1u);
-            EXPECT_EQ(turns, 0) << there[i].name;
-            is_over = true;
-            other.join();
-        }
-        close_all(there);
-        close_all(back);
-    });
-}
-
 // Requires: another fiber reads and writes as often, from the other ends.
 void go_round(const way& out, const way& in, int rounds, std::size_t bytes) {
     char text[64] = "x";
@@ -346,6 +303,55 @@ void answer(const way& in, const way& out, int rounds, std::size_t bytes) {
         EXPECT_EQ(io::read(in.in, text, bytes).value(), 1u);
         EXPECT_EQ(io::write(out.out, text, 1).value(), 1u);
     }
+}
+// From now on both readers have mostly found nothing.
+void make_a_habit(const way& there, const way& back) {
+    constexpr int rounds = 40;
+    fiber echo{[&] { answer(there, back, rounds, 1); }};
+    go_round(there, back, rounds, 1);
+    echo.join();
+}
+
+// A fiber that is always ready, and counts its turns.
+class rival {
+public:
+    ~rival() {
+        is_over_ = true;
+        fiber_.join();
+    }
+    int turns = 0;
+
+private:
+    bool is_over_ = false;
+    fiber fiber_{[this] {
+        while (!is_over_) {
+            ++turns;
+            this_fiber::yield();
+        }
+    }};
+};
+
+// A reader that mostly found nothing runs the others first, but not for long once it finds what it
+// wants, and not where a write has told it that there is something.
+TEST_F(calls_test, a_reader_that_finds_something_again_no_longer_gives_way) {
+    run({.processors = 1, .block = block_detection::off}, [] {
+        const std::vector<way> there = all_ways(), back = all_ways();
+        for (std::size_t i = 0; i < there.size(); ++i) {
+            constexpr int rounds = 100;
+            char c = 0;
+            make_a_habit(there[i], back[i]);
+            rival other;
+            const std::string text(2 * rounds, 'y');
+            EXPECT_EQ(io::write(back[i].out, text.data(), text.size()).value(), text.size());
+            for (int n = 0; n < rounds; ++n) EXPECT_EQ(io::read(back[i].in, &c, 1).value(), 1u);
+            EXPECT_LE(other.turns, 16) << there[i].name;
+            other.turns = 0;
+            for (int n = 0; n < rounds; ++n) EXPECT_EQ(io::read(back[i].in, &c, 1).value(), 1u);
+            EXPECT_EQ(other.turns, 0) << there[i].name;
+        }
+        close_all(there);
+        close_all(back);
+    });
 }
 
 // Reads that ask for more than comes cost as much as if there had never been a habit.
@@ -377,27 +383,16 @@ TEST_F(calls_test, a_reader_gives_no_way_where_it_may_not_switch) {
     run({.processors = 1, .block = block_detection::off}, [] {
         const std::vector<way> there = all_ways(), back = all_ways();
         for (std::size_t i = 0; i < there.size(); ++i) {
-            fiber echo{[&] { answer(there[i], back[i], 40, 1); }};
-            go_round(there[i], back[i], 40, 1);
-            echo.join();
-            bool is_over = false;
-            int turns = 0;
-            fiber other{[&] {
-                while (!is_over) {
-                    ++turns;
-                    this_fiber::yield();
-                }
-            }};
+            make_a_habit(there[i], back[i]);
+            rival other;
             char text[20] = {};
             EXPECT_EQ(io::write(back[i].out, text, sizeof text).value(), sizeof text);
-            turns = 0;
+            other.turns = 0;
             for (std::size_t n = 0; n < sizeof text / 2; ++n) {
                 uninterruptible([&] { EXPECT_EQ(io::read(back[i].in, text, 1).value(), 1u); });
                 EXPECT_EQ(io::read(back[i].in, text, 1, deadline::min()).value(), 1u);
             }
-            EXPECT_EQ(turns, 0) << there[i].name;
-            is_over = true;
-            other.join();
+            EXPECT_EQ(other.turns, 0) << there[i].name;
         }
         close_all(there);
         close_all(back);

@@ -98,11 +98,11 @@ bool processor::has_waited() noexcept {
     return false;
 }
 
-// A processor that has just waited inside the engine has what there was. And the last one of its
-// cluster that runs out of work, which waits there next, need not ask before if it mostly finds
-// nothing: what there is ends the wait just so. It asks one time in sixteen, to see whether that
-// has changed, because where events come all the time asking costs less than to become idle. Where
-// others run, which would have to take the event in, it always asks.
+// A processor that has just waited inside the engine already has what there was. And the last one
+// of its cluster to run out of work waits there next, so it need not ask before that if it mostly
+// finds nothing: an event that is there ends the wait at once. It asks one time in sixteen, to see
+// whether that has changed, because where events keep coming, asking costs less than becoming idle.
+// Where others run, which would have to take the event in, it always asks.
 void processor::look_for_events(bool runs_out) noexcept {
     constexpr unsigned habit = 4, asks_each = 16;
     if (arrived_ != nullptr) return receive(std::exchange(arrived_, nullptr));
